@@ -15,6 +15,7 @@ struct config {
     char *base_url, *mount, *driver, *user;
     char *allowed_secrets, *allowed_volumes, *secrets_dir, *default_image_name;
     char *network;        /* "host" (default) or "none" */
+    char *agent;          /* path of workspace-agent; "" = beside this program, then in libexec */
     char *mcp_toolsets, *log_level, *log_file, *rtk, *github_url, *github_api_url;
     int64_t uid_base, uid_count;
     int64_t max_output_chars, max_file_chars, max_list_entries;
