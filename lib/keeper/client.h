@@ -9,11 +9,13 @@
 
 struct keeper_client;
 
-struct keeper_client *keeper_client_new(const struct config *config);
+/* ensure: called where no warden answers, at most once in two seconds (the warden's room lies higher); may be NULL. */
+typedef void keeper_ensure(void *user);
+struct keeper_client *keeper_client_new(const struct config *config, keeper_ensure *ensure, void *user);
 void keeper_client_free(struct keeper_client *c);
 int keeper_client_fd(const struct keeper_client *c); /* EPOLLIN */
-/* Handles what is ready; callbacks run inside. Returns ms until it wants to be called again (deadlines), -1 = none. */
-int keeper_client_turn(struct keeper_client *c);
+/* Handles what is ready, deadlines too (a timer stands in the same set); callbacks run inside. */
+void keeper_client_turn(struct keeper_client *c);
 
 /* Exactly once, never inside the call that made the request: either err is NULL and ret borrowed, or ret is NULL. */
 typedef void keeper_answer(void *user, const json_t *ret, const struct error *err);
@@ -39,8 +41,8 @@ uint64_t keeper_client_create(struct keeper_client *c, const json_t *record, con
 uint64_t keeper_client_start(struct keeper_client *c, const char *workspace_id, keeper_answer *answer, void *user);
 uint64_t keeper_client_remove(struct keeper_client *c, const char *workspace_id, keeper_answer *answer, void *user);
 
-/* Calls changed after each commit that touched the exec, and when the keeper is gone (read the store again). After subscribing read once more:
- * a commit before it is not told. Where no keeper runs, changed is called once, soon. */
+/* Calls changed after each commit that touched the exec, and when the keeper is gone (read the store again). The keeper answers each
+ * FRAME_SUBSCRIBE with one FRAME_NOTIFY at once: who reads the store then has missed nothing. Where no keeper runs, changed is called once, soon. */
 typedef void keeper_changed(void *user, bool keeper_gone);
 struct keeper_subscription;
 struct keeper_subscription *keeper_client_subscribe(struct keeper_client *c, const char *workspace_id, const char *exec_id,

@@ -29,7 +29,8 @@ enum frame_type {
     FRAME_END,         /* flags & FRAME_CHANNEL: no more FRAME_DATA of that channel in this direction */
     FRAME_CLOSE,       /* the stream's number is free again; nothing follows on it */
     /* worker -> keeper, keeper -> worker */
-    FRAME_SUBSCRIBE,   /* payload: an exec id; the stream is the subscription's number */
+    FRAME_SUBSCRIBE,   /* payload: an exec id; the stream is the subscription's number. Answered with one FRAME_NOTIFY at once, so that a commit
+                        * between the subscriber's last read and this is not missed */
     FRAME_UNSUBSCRIBE,
     FRAME_NOTIFY,      /* something of that subscription was committed; may stand for several commits */
     /* keeper -> agent (the stream is the exec's) */
