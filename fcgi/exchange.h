@@ -29,7 +29,7 @@ struct exchange {
     void *user;
     char request_id[33];
 };
-/* Frees the request's body and headers while it waits. */
+/* Frees all of the request but its id while it waits: its strings are NULL afterwards. */
 void exchange_shed(struct exchange *x);
 void exchange_reply_json(struct exchange *x, int status, const char *headers, const json_t *value);
 void exchange_reply_error(struct exchange *x, const struct error *err, const char *headers); /* adds Retry-After */

@@ -22,12 +22,15 @@ struct request {
     size_t header_count;
     struct buffer body;
     int64_t content_length; /* -1 = not told: the body goes to FCGI_STDIN's end */
+    char *storage;          /* the one block that all strings above lie in */
     char id[33];            /* X-Request-Id of the front where it is 1-64 of [A-Za-z0-9._-] (cut to 32), else random hex */
 };
 /* params: the joined payload of the FCGI_PARAMS records (FastCGI 1.0, 3.4). mount: "" or "/workspace". ERROR_INVALID; ERROR_NOT_FOUND where
  * REQUEST_URI lies outside the mount. */
 int request_parse(const char *params, size_t length, const char *mount, struct request *ret, struct error *err);
 void request_clear(struct request *r);
+/* Appends one name-value pair of a FCGI_PARAMS payload (FastCGI 1.0, 3.4): for whoever makes a request himself. */
+void request_add_param(struct buffer *params, const char *name, const char *value);
 const char *request_header(const struct request *r, const char *name); /* NULL = absent */
 /* Splits on "/", then percent-decodes each part; refuses ".", "..", NUL, bad escapes, invalid UTF-8 (ERROR_INVALID). ret: NULL-ended, one block to free. */
 int request_split_path(const char *path, char ***ret, size_t *ret_count, struct error *err);

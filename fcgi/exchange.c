@@ -1,0 +1,35 @@
+/* What every exchange can do, whoever carries it: shed the request while it waits, answer with JSON or an
+ * error. Knows no socket and no route. */
+#include "fcgi/exchange.h"
+
+void exchange_shed(struct exchange *x)
+{
+    if (x->request != NULL)
+        request_clear(x->request);
+}
+
+static int append(const char *data, size_t length, void *user)
+{
+    buffer_append(user, data, length);
+    return 0;
+}
+
+void exchange_reply_json(struct exchange *x, int status, const char *headers, const json_t *value)
+{
+    _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+
+    json_dump_callback(value, append, &text, JSON_COMPACT | JSON_ENCODE_ANY);
+    x->carrier->reply(x, status, "application/json", headers, buffer_text(&text), text.length);
+}
+
+void exchange_reply_error(struct exchange *x, const struct error *err, const char *headers)
+{
+    json_auto_t *value = error_to_json(err);
+    _cleanup_buffer_ struct buffer lines = BUFFER_INIT;
+
+    if (headers != NULL)
+        buffer_append_text(&lines, headers);
+    if (err->retry_after > 0)
+        buffer_printf(&lines, "Retry-After: %d\r\n", err->retry_after);
+    exchange_reply_json(x, error_status(err->code), buffer_text(&lines), value);
+}
