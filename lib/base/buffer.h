@@ -30,6 +30,8 @@ const char *buffer_text(struct buffer *b);
 /* Appends the inside of a JSON string (RFC 8259, section 7), without the quotes. Bytes that are not UTF-8
  * become U+FFFD (one for each maximal ill-formed sequence); " \ and C0 controls are escaped, all else is raw. */
 void buffer_append_json(struct buffer *b, const char *data, size_t length);
+/* Appends data as it is, but for what is not UTF-8, which becomes U+FFFD as above. */
+void buffer_append_utf8(struct buffer *b, const char *data, size_t length);
 /* RFC 4648 section 4, with padding. */
 void buffer_append_base64(struct buffer *b, const void *data, size_t length);
 

@@ -1,0 +1,180 @@
+/* Owns: a growing run of bytes and the encodings written straight into it (decimal, JSON string, base64).
+ * It must not know: where the bytes go. Growth doubles, so appending is linear; nothing shrinks but by
+ * buffer_free. */
+#include "lib/base/buffer.h"
+
+#include "lib/base/utf8.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { FIRST_CAPACITY = 64 };
+
+void buffer_free(struct buffer *b)
+{
+    free(b->data);
+    *b = (struct buffer)BUFFER_INIT;
+}
+
+static void buffer_grow(struct buffer *b, size_t extra)
+{
+    size_t needed, capacity = b->capacity > 0 ? b->capacity : FIRST_CAPACITY;
+    if (__builtin_add_overflow(b->length, extra, &needed))
+        abort();
+    while (capacity < needed)
+        if (__builtin_mul_overflow(capacity, 2, &capacity))
+            abort();
+    b->data = xreallocarray(b->data, capacity, 1);
+    b->capacity = capacity;
+}
+
+char *buffer_reserve(struct buffer *b, size_t extra)
+{
+    if (b->data == NULL || b->capacity - b->length < extra)
+        buffer_grow(b, extra);
+    return b->data + b->length;
+}
+
+void buffer_append(struct buffer *b, const void *data, size_t length)
+{
+    if (length == 0)
+        return;
+    memcpy(buffer_reserve(b, length), data, length);
+    b->length += length;
+}
+
+void buffer_append_text(struct buffer *b, const char *text)
+{
+    buffer_append(b, text, strlen(text));
+}
+
+void buffer_append_char(struct buffer *b, char c)
+{
+    *buffer_reserve(b, 1) = c;
+    b->length++;
+}
+
+void buffer_append_u64(struct buffer *b, uint64_t value)
+{
+    char digits[20];
+    size_t at = sizeof(digits);
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    buffer_append(b, digits + at, sizeof(digits) - at);
+}
+
+void buffer_append_i64(struct buffer *b, int64_t value)
+{
+    if (value < 0)
+        buffer_append_char(b, '-');
+    buffer_append_u64(b, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+void buffer_printf(struct buffer *b, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    size_t room = b->capacity - b->length;
+    int length = vsnprintf(room > 0 ? b->data + b->length : NULL, room, format, args);
+    if (length < 0)
+        abort();
+    if ((size_t)length >= room)
+        vsnprintf(buffer_reserve(b, (size_t)length + 1), (size_t)length + 1, format, again);
+    b->length += (size_t)length;
+    va_end(again);
+    va_end(args);
+}
+
+void buffer_consume(struct buffer *b, size_t count)
+{
+    if (count >= b->length) {
+        b->length = 0;
+        return;
+    }
+    memmove(b->data, b->data + count, b->length - count);
+    b->length -= count;
+}
+
+const char *buffer_text(struct buffer *b)
+{
+    *buffer_reserve(b, 1) = '\0';
+    return b->data;
+}
+
+static void append_escape(struct buffer *b, unsigned char c)
+{
+    static const char letters[128] = {
+        ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\',
+    };
+    static const char digits[] = "0123456789abcdef";
+    char *at = buffer_reserve(b, 6);
+    at[0] = '\\';
+    at[1] = letters[c];
+    b->length += 2;
+    if (letters[c] != '\0')
+        return;
+    memcpy(at + 1, "u00", 3);
+    at[4] = digits[c >> 4];
+    at[5] = digits[c & 15];
+    b->length += 4;
+}
+
+static size_t append_replacement(struct buffer *b, const char *data, size_t length)
+{
+    buffer_append(b, "\xEF\xBF\xBD", 3);
+    return utf8_ill_formed_part(data, length);
+}
+
+void buffer_append_json(struct buffer *b, const char *data, size_t length)
+{
+    buffer_reserve(b, length);
+    for (size_t at = 0; at < length;) {
+        size_t raw = utf8_json_raw_prefix(data + at, length - at);
+        buffer_append(b, data + at, raw);
+        at += raw;
+        if (at == length)
+            return;
+        unsigned char c = (unsigned char)data[at];
+        if (c < 0x80) {
+            append_escape(b, c);
+            at++;
+        } else
+            at += append_replacement(b, data + at, length - at);
+    }
+}
+
+void buffer_append_utf8(struct buffer *b, const char *data, size_t length)
+{
+    buffer_reserve(b, length);
+    for (size_t at = 0; at < length;) {
+        size_t valid = utf8_valid_prefix(data + at, length - at);
+        buffer_append(b, data + at, valid);
+        at += valid;
+        if (at < length)
+            at += append_replacement(b, data + at, length - at);
+    }
+}
+
+void buffer_append_base64(struct buffer *b, const void *data, size_t length)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *p = data;
+    size_t groups = length / 3 + (length % 3 > 0), size;
+    if (__builtin_mul_overflow(groups, 4, &size))
+        abort();
+    char *out = buffer_reserve(b, size);
+    for (size_t at = 0; at < length; at += 3, out += 4) {
+        size_t left = length - at;
+        uint32_t bits = (uint32_t)p[at] << 16;
+        bits |= left > 1 ? (uint32_t)p[at + 1] << 8 : 0;
+        bits |= left > 2 ? p[at + 2] : 0;
+        out[0] = letters[bits >> 18];
+        out[1] = letters[bits >> 12 & 63];
+        out[2] = left > 1 ? letters[bits >> 6 & 63] : '=';
+        out[3] = left > 2 ? letters[bits & 63] : '=';
+    }
+    b->length += size;
+}
