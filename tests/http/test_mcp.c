@@ -1,0 +1,237 @@
+/* MCP through a real web server: every revision, the tools, the same results as REST. */
+#include "lib/base/buffer.h"
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MODERN "2026-07-28"
+static const char *const legacy[] = { "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25" };
+
+static struct answer send_rpc(const char *version, const char *const *more, json_t *message)
+{
+    const char *headers[8] = { "Accept: application/json, text/event-stream" };
+    char line[64];
+    int n = 1;
+    if (version) {
+        snprintf(line, sizeof line, "MCP-Protocol-Version: %s", version);
+        headers[n++] = line;
+    }
+    for (; more && *more; more++)
+        headers[n++] = *more;
+    char *body = json_dumps(message, 0);
+    struct http_options o = { .body = body, .headers = headers, .unchecked = true };
+    struct answer a = http_send(the, "POST", "/mcp", &o);
+    free(body);
+    json_decref(message);
+    char value[64];
+    ck_assert_ptr_null(answer_header(&a, "Mcp-Session-Id", value, sizeof value));
+    return a;
+}
+
+static json_t *modern_meta(void)
+{
+    return pack("{s:s, s:{}}", "io.modelcontextprotocol/protocolVersion", MODERN,
+                "io.modelcontextprotocol/clientCapabilities");
+}
+
+/* tools/call in the modern form; returns the result (new reference). */
+static json_t *call_tool(const char *name, json_t *arguments)
+{
+    char line[100];
+    snprintf(line, sizeof line, "Mcp-Name: %s", name);
+    const char *more[] = { "Mcp-Method: tools/call", line, NULL };
+    struct answer a =
+        send_rpc(MODERN, more,
+                 pack("{s:s, s:i, s:s, s:{s:s, s:o, s:o}}", "jsonrpc", "2.0", "id", 7, "method", "tools/call",
+                      "params", "name", name, "arguments", arguments, "_meta", modern_meta()));
+    ck_assert_msg(a.status == 200, "%s: %ld %.300s", name, a.status, a.body);
+    ck_assert_msg(a.length <= 90000, "answer of %zu characters", a.length);
+    json_t *result = json_incref(json_object_get(a.json, "result"));
+    ck_assert_msg(result != NULL, "%.300s", a.body);
+    answer_clear(&a);
+    return result;
+}
+
+START_TEST(each_legacy_revision_is_answered_in_kind)
+{
+    struct answer a = send_rpc(NULL, NULL,
+                               pack("{s:s, s:i, s:s, s:{s:s, s:{}, s:{s:s, s:s}}}", "jsonrpc", "2.0", "id", 1,
+                                    "method", "initialize", "params", "protocolVersion", legacy[_i],
+                                    "capabilities", "clientInfo", "name", "test", "version", "1"));
+    ck_assert_int_eq(a.status, 200);
+    const json_t *result = json_object_get(a.json, "result");
+    ck_assert_str_eq(text_of(result, "protocolVersion"), legacy[_i]);
+    ck_assert_str_eq(text_of(json_object_get(result, "serverInfo"), "name"), "workspace-fcgi");
+    answer_clear(&a);
+    a = send_rpc(legacy[_i], NULL,
+                 pack("{s:s, s:s}", "jsonrpc", "2.0", "method", "notifications/initialized"));
+    ck_assert_int_eq(a.status, 202);
+    ck_assert_uint_eq(a.length, 0);
+    answer_clear(&a);
+    a = send_rpc(legacy[_i], NULL, pack("{s:s, s:i, s:s}", "jsonrpc", "2.0", "id", 2, "method", "ping"));
+    ck_assert_int_eq(a.status, 200);
+    ck_assert_uint_eq(json_object_size(json_object_get(a.json, "result")), 0);
+    answer_clear(&a);
+    a = send_rpc(legacy[_i], NULL,
+                 pack("{s:s, s:s, s:s}", "jsonrpc", "2.0", "id", "three", "method", "tools/list"));
+    ck_assert_int_eq(a.status, 200);
+    ck_assert_str_eq(text_of(a.json, "id"), "three");
+    const json_t *tools = json_object_get(json_object_get(a.json, "result"), "tools");
+    ck_assert_uint_ge(json_array_size(tools), 13);
+    size_t index;
+    json_t *tool;
+    json_array_foreach(tools, index, tool)
+    {
+        const json_t *hints = json_object_get(tool, "annotations");
+        ck_assert(json_object_get(tool, "title") && json_object_get(tool, "description") &&
+                  json_object_get(tool, "inputSchema") && json_object_get(tool, "outputSchema"));
+        for (const char *const *hint = (const char *const[]){ "readOnlyHint", "destructiveHint",
+                                                              "idempotentHint", "openWorldHint", NULL };
+             *hint; hint++)
+            ck_assert_msg(json_is_boolean(json_object_get(hints, *hint)), "%s has no %s",
+                          text_of(tool, "name"), *hint);
+    }
+    answer_clear(&a);
+}
+END_TEST
+
+START_TEST(the_modern_revision_is_discovered)
+{
+    const char *more[] = { "Mcp-Method: server/discover", NULL };
+    struct answer a = send_rpc(MODERN, more,
+                               pack("{s:s, s:i, s:s, s:{s:o}}", "jsonrpc", "2.0", "id", 1, "method",
+                                    "server/discover", "params", "_meta", modern_meta()));
+    ck_assert_msg(a.status == 200, "%ld %s", a.status, a.body);
+    const json_t *result = json_object_get(a.json, "result");
+    ck_assert_str_eq(text_of(result, "resultType"), "complete");
+    ck_assert(json_is_array(json_object_get(result, "supportedVersions")));
+    answer_clear(&a);
+    const char *wrong[] = { "Mcp-Method: tools/list", NULL };
+    a = send_rpc(MODERN, wrong,
+                 pack("{s:s, s:i, s:s, s:{s:o}}", "jsonrpc", "2.0", "id", 1, "method", "server/discover",
+                      "params", "_meta", modern_meta()));
+    ck_assert_int_eq(a.status, 400);
+    ck_assert_int_eq(number_of(json_object_get(a.json, "error"), "code"), -32020);
+    answer_clear(&a);
+    a = send_rpc("2027-01-01", more,
+                 pack("{s:s, s:i, s:s, s:{s:{s:s, s:{}}}}", "jsonrpc", "2.0", "id", 1, "method",
+                      "server/discover", "params", "_meta", "io.modelcontextprotocol/protocolVersion",
+                      "2027-01-01", "io.modelcontextprotocol/clientCapabilities"));
+    ck_assert_int_eq(a.status, 400);
+    ck_assert_int_eq(number_of(json_object_get(a.json, "error"), "code"), -32022);
+    answer_clear(&a);
+    const char *ping[] = { "Mcp-Method: ping", NULL };
+    a = send_rpc(MODERN, ping,
+                 pack("{s:s, s:i, s:s, s:{s:o}}", "jsonrpc", "2.0", "id", 1, "method", "ping", "params",
+                      "_meta", modern_meta()));
+    ck_assert_int_eq(a.status, 404);
+    ck_assert_int_eq(number_of(json_object_get(a.json, "error"), "code"), -32601);
+    answer_clear(&a);
+}
+END_TEST
+
+START_TEST(tools_do_what_rest_does)
+{
+    json_auto_t *created = call_tool("workspace_create", json_object());
+    const char *ws = text_of(json_object_get(created, "structuredContent"), "workspace_id");
+    json_auto_t *run =
+        call_tool("workspace_exec", pack("{s:s, s:s}", "workspace_id", ws, "command", "echo hi; exit 3"));
+    const json_t *structured = json_object_get(run, "structuredContent");
+    ck_assert_str_eq(text_of(structured, "stdout"), "hi\n");
+    ck_assert_int_eq(number_of(structured, "returncode"), 3);
+    json_auto_t *text =
+        json_loads(text_of(json_array_get(json_object_get(run, "content"), 0), "text"), 0, NULL);
+    ck_assert(json_equal(text, structured));
+    json_auto_t *started =
+        call_tool("workspace_realtime_exec_start",
+                  pack("{s:s, s:s}", "workspace_id", ws, "command", "head -c 200000 /dev/zero"));
+    const char *ex = text_of(json_object_get(started, "structuredContent"), "exec_id");
+    long cursor = 0;
+    size_t bytes = 0;
+    for (bool ended = false; !ended;) {
+        json_auto_t *page = call_tool("workspace_realtime_exec_events",
+                                      pack("{s:s, s:s, s:i, s:i}", "workspace_id", ws, "exec_id", ex,
+                                           "cursor", (int)cursor, "wait_seconds", 5));
+        const json_t *value = json_object_get(page, "structuredContent");
+        size_t index;
+        json_t *event;
+        json_array_foreach(json_object_get(value, "events"), index, event)
+        {
+            if (strcmp(text_of(event, "type"), "stdout") == 0)
+                bytes += json_string_length(json_object_get(event, "data"));
+            ended = ended || strcmp(text_of(event, "type"), "exit") == 0;
+        }
+        cursor = (long)number_of(value, "next_cursor");
+    }
+    ck_assert_uint_eq(bytes, 200000);
+    json_auto_t *wrong = call_tool("workspace_exec", pack("{s:s}", "workspace_id", ws));
+    ck_assert(flag_of(wrong, "isError"));
+    json_auto_t *unknown =
+        call_tool("workspace_get", pack("{s:s}", "workspace_id", "ws-00000000000000000000000000000000"));
+    ck_assert(flag_of(unknown, "isError"));
+    json_auto_t *list = call_tool("workspace_list", json_object());
+    ck_assert(json_is_array(json_object_get(json_object_get(list, "structuredContent"), "result")));
+    json_auto_t *gone = call_tool("workspace_terminate", pack("{s:s}", "workspace_id", ws));
+    ck_assert(flag_of(json_object_get(gone, "structuredContent"), "terminated"));
+}
+END_TEST
+
+START_TEST(other_shapes_are_refused_in_kind)
+{
+    static const struct {
+        const char *version, *body;
+        long status, code;
+    } cases[] = {
+        { NULL, "{", 400, -32700 },
+        { NULL, "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}", 400, -32600 },
+        { NULL, "\"text\"", 400, -32600 },
+        { "2025-06-18", "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", 400, -32600 },
+        { MODERN, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{}}", 400, -32602 },
+        { "2025-06-18", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"no/such\"}", 200, -32601 },
+        { "2025-06-18",
+          "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/"
+          "call\",\"params\":{\"name\":\"no_such\",\"arguments\":{}}}",
+          200, -32602 },
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        char line[64];
+        snprintf(line, sizeof line, "MCP-Protocol-Version: %s", cases[k].version ? cases[k].version : "");
+        const char *headers[] = { cases[k].version ? line : "X-None: 1", NULL };
+        struct http_options o = { .body = cases[k].body, .headers = headers, .unchecked = true };
+        struct answer a = http_send(the, "POST", "/mcp/", &o);
+        ck_assert_msg(a.status == cases[k].status, "%s: %ld %s", cases[k].body, a.status, a.body);
+        ck_assert_msg(number_of(json_object_get(a.json, "error"), "code") == cases[k].code, "%s: %s",
+                      cases[k].body, a.body);
+        answer_clear(&a);
+    }
+    struct http_options batch = { .body = "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"},{\"jsonrpc\":"
+                                          "\"2.0\",\"method\":\"notifications/x\"},"
+                                          "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}]",
+                                  .unchecked = true };
+    struct answer a = http_send(the, "POST", "/mcp", &batch);
+    ck_assert_int_eq(a.status, 200);
+    ck_assert_uint_eq(json_array_size(a.json), 2);
+    answer_clear(&a);
+    const char *evil[] = { "Origin: https://evil.example.com", NULL };
+    struct http_options origin = { .body = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
+                                   .headers = evil,
+                                   .unchecked = true };
+    a = http_send(the, "POST", "/mcp", &origin);
+    ck_assert_int_eq(a.status, 403);
+    answer_clear(&a);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("mcp");
+    TCase *c = tcase_create("mcp");
+    tcase_set_timeout(c, 60);
+    tcase_add_loop_test(c, each_legacy_revision_is_answered_in_kind, 0, 4);
+    tcase_add_test(c, the_modern_revision_is_discovered);
+    tcase_add_test(c, tools_do_what_rest_does);
+    tcase_add_test(c, other_shapes_are_refused_in_kind);
+    suite_add_tcase(s, c);
+    return suite_main(s, NULL);
+}

@@ -1,0 +1,135 @@
+/* Further tokens: scopes, one workspace, other principals; no token at all. */
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* Runs `workspace-fcgi token ARGUMENTS`; returns its output. */
+static char *token_command(const char *arguments)
+{
+    static char output[4096];
+    char line[1024];
+    snprintf(line, sizeof line, "%s token %s --state %s 2>&1", build_path("workspace-fcgi"), arguments,
+             instance_state(the));
+    FILE *pipe = popen(line, "r");
+    size_t length = fread(output, 1, sizeof output - 1, pipe);
+    output[length] = '\0';
+    ck_assert_msg(pclose(pipe) == 0, "token %s: %s", arguments, output);
+    return output;
+}
+
+static void add_token(const char *arguments, char token[static 128])
+{
+    char line[512];
+    snprintf(line, sizeof line, "add %s", arguments);
+    const char *text = strstr(token_command(line), "wsp_");
+    ck_assert_ptr_nonnull(text);
+    snprintf(token, 128, "%.*s", (int)strcspn(text, " \r\n\"'"), text);
+}
+
+START_TEST(others_workspaces_are_not_found)
+{
+    char alice[128], bob[128], ws[40], path[128];
+    add_token("alice", alice);
+    add_token("bob", bob);
+    json_auto_t *created = api_as(the, alice, 200, "POST", "/api/workspaces", json_object());
+    snprintf(ws, sizeof ws, "%s", text_of(created, "workspace_id"));
+    snprintf(path, sizeof path, "/api/workspaces/%s", ws);
+    json_decref(api_as(the, alice, 200, "GET", path, NULL));
+    json_auto_t *hidden = api_as(the, bob, 404, "GET", path, NULL);
+    json_auto_t *owners =
+        api_as(the, bob, 404, "GET", "/api/workspaces/ws-00000000000000000000000000000000", NULL);
+    const char *a = text_of(hidden, "error"), *b = text_of(owners, "error");
+    ck_assert_msg(strlen(a) == strlen(b), "an unknown and a foreign id can be told apart: '%s' '%s'", a, b);
+    json_decref(api_as(the, bob, 404, "DELETE", path, NULL));
+    char exec[160];
+    snprintf(exec, sizeof exec, "%s/exec", path);
+    json_decref(api_as(the, bob, 404, "POST", exec, pack("{s:s}", "command", "true")));
+    json_auto_t *list = api_as(the, bob, 200, "GET", "/api/workspaces", NULL);
+    ck_assert_uint_eq(json_array_size(list), 0);
+    json_decref(api_as(the, alice, 200, "DELETE", path, NULL));
+}
+END_TEST
+
+START_TEST(scopes_and_bound_tokens_hold)
+{
+    char reader[128], bound[128], ws[40], other[40], arguments[128], path[160];
+    workspace_create(the, NULL, ws);
+    workspace_create(the, NULL, other);
+    add_token("owner --scope read", reader);
+    snprintf(arguments, sizeof arguments, "owner --workspace %s", ws);
+    add_token(arguments, bound);
+    json_decref(api_as(the, reader, 403, "POST", "/api/workspaces", json_object()));
+    snprintf(path, sizeof path, "/api/workspaces/%s", ws);
+    json_decref(api_as(the, reader, 200, "GET", path, NULL));
+    json_decref(api_as(the, bound, 200, "GET", path, NULL));
+    snprintf(path, sizeof path, "/api/workspaces/%s", other);
+    json_decref(api_as(the, bound, 404, "GET", path, NULL));
+    json_auto_t *list = api_as(the, bound, 200, "GET", "/api/workspaces", NULL);
+    ck_assert_uint_eq(json_array_size(list), 1);
+    json_decref(api_as(the, bound, 403, "POST", "/api/workspaces", json_object()));
+    workspace_terminate(the, ws);
+    workspace_terminate(the, other);
+}
+END_TEST
+
+START_TEST(a_revoked_token_is_refused)
+{
+    char carol[128], line[256], id[64];
+    add_token("carol", carol);
+    json_decref(api_as(the, carol, 200, "GET", "/api/workspaces", NULL));
+    const char *list = token_command("list");
+    ck_assert_msg(strstr(list, carol) == NULL, "the list shows a token");
+    const char *at = strstr(list, "carol");
+    ck_assert_ptr_nonnull(at);
+    while (at > list && at[-1] != '\n')
+        at--;
+    ck_assert_int_eq(sscanf(at, "%63s", id), 1);
+    snprintf(line, sizeof line, "revoke %s", id);
+    token_command(line);
+    json_decref(api_as(the, carol, 401, "GET", "/api/workspaces", NULL));
+}
+END_TEST
+
+/* Secrets must not stand in the store's files or the log. */
+START_TEST(tokens_and_values_are_nowhere_in_clear)
+{
+    char dave[128], ws[40], line[512];
+    struct exec_log log;
+    add_token("dave", dave);
+    workspace_create(the, NULL, ws);
+    exec_run(the, ws,
+             pack("{s:s, s:{s:s}}", "command", "echo out-put-marker", "env", "SECRET", "env-value-marker"),
+             &log);
+    exec_log_clear(&log);
+    for (const char *const *secret =
+             (const char *const[]){ dave, instance_token(the), "env-value-marker", "out-put-marker", NULL };
+         *secret; secret++) {
+        snprintf(line, sizeof line, "grep -c -F -e '%s' %s/../test.log", *secret, instance_state(the));
+        FILE *pipe = popen(line, "r");
+        int count = -1;
+        ck_assert_int_eq(fscanf(pipe, "%d", &count), 1);
+        pclose(pipe);
+        /* the token of `run` is printed once, for the person who started it */
+        ck_assert_msg(count <= (*secret == instance_token(the) ? 5 : 0),
+                      "'%.8s...' stands %d times in the log", *secret, count);
+    }
+    snprintf(line, sizeof line, "grep -r -l -F -e '%s' %s/state", dave, instance_state(the));
+    FILE *pipe = popen(line, "r");
+    char found[300] = "";
+    ck_assert_msg(fgets(found, sizeof found, pipe) == NULL, "a token stands in clear in %s", found);
+    pclose(pipe);
+    workspace_terminate(the, ws);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("tokens");
+    suite_add(s, others_workspaces_are_not_found, 60);
+    suite_add(s, scopes_and_bound_tokens_hold, 60);
+    suite_add(s, a_revoked_token_is_refused, 60);
+    suite_add(s, tokens_and_values_are_nowhere_in_clear, 60);
+    return suite_main(s, NULL);
+}
