@@ -90,6 +90,80 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIBRARY)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
+.PHONY: run check check-layers bench bench-build fuzz fmt install help nightly openapi
+
+run: deps
+	@$(MAKE) --no-print-directory programs
+	@PORT='$(PORT)' HOST='$(HOST)' WORKERS='$(WORKERS)' TOKEN='$(TOKEN)' exec $(BUILD)/workspace-fcgi run --state '$(abspath $(STATE))'
+
+# What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too.
+RUN_TESTS = $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(HTTP_TESTS:=:www-data))
+
+check: deps
+	@$(MAKE) --no-print-directory WERROR=-Werror programs tests replays
+	@tests/check_layers.sh
+	@tests/run.sh $(BUILD) $(RUN_TESTS)
+
+tests-one: tests
+	@tests/run.sh $(BUILD) $(ONE)
+
+bench-build: programs $(BENCHES)
+bench: deps
+	@$(MAKE) --no-print-directory bench-build
+	@for b in $(BENCHES); do $$b || exit 1; done
+
+# Each fuzz target is a LLVMFuzzerTestOneInput in tests/fuzz/fuzz_NAME.c with a corpus in tests/fuzz/corpus/NAME; `make check` replays the
+# corpora without libFuzzer, `make fuzz FUZZ_SECONDS=60` looks for more with clang.
+FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_REPLAYS := $(patsubst %,$(BUILD)/tests/fuzz/replay_%,$(FUZZ_NAMES))
+FUZZ_SECONDS ?= 60
+FUZZ_FLAGS = -std=gnu17 -D_GNU_SOURCE -I. -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -w
+.PHONY: replays
+replays: $(FUZZ_REPLAYS)
+$(BUILD)/tests/fuzz/replay_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/replay.o $(LIBRARY)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS)
+build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(BASE_SOURCES) $(HOUSE_SOURCES) $(FRONT_SOURCES)
+	@mkdir -p $(@D)
+	$(say) FUZZ $@
+	$(Q)clang $(FUZZ_FLAGS) -o $@ $^ $(MAIN_LIBS)
+fuzz: deps $(patsubst %,build/fuzz/fuzz_%,$(FUZZ_NAMES))
+	@for n in $(FUZZ_NAMES); do mkdir -p build/fuzz/found/$$n; echo "fuzzing $$n for $(FUZZ_SECONDS) s"; \
+	  build/fuzz/fuzz_$$n -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
+	    -artifact_prefix=build/fuzz/crash-$$n- build/fuzz/found/$$n tests/fuzz/corpus/$$n 2>&1 | grep -v '^INFO' || exit 1; done
+
+openapi: programs
+	$(BUILD)/workspace-fcgi describe openapi --state .run > openapi/openapi.json
+	$(BUILD)/workspace-fcgi describe actions --state .run > openapi/actions.json
+	$(BUILD)/workspace-fcgi describe config --state .run > conf/workspace-fcgi.conf
+
+check-layers:
+	@tests/check_layers.sh
+
+fmt:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+nightly: check
+	@$(MAKE) --no-print-directory check SANITIZE=address,undefined
+	@$(MAKE) --no-print-directory bench
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=300
+
+install: programs
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(SYSCONFDIR)/workspace-fcgi
+	install -m 0755 $(BUILD)/workspace-fcgi $(DESTDIR)$(BINDIR)/workspace-fcgi
+	install -m 0755 $(BUILD)/workspace-agent $(DESTDIR)$(LIBEXECDIR)/workspace-agent
+	install -m 0640 conf/workspace-fcgi.conf $(DESTDIR)$(SYSCONFDIR)/workspace-fcgi/workspace-fcgi.conf.sample
+
+help:
+	@echo 'make            build workspace-fcgi and workspace-agent into build/'
+	@echo 'make run        install what is missing, build, start everything behind lighttpd, print URL, token and curl lines'
+	@echo '                PORT=$(PORT) HOST=$(HOST) STATE=$(STATE) WORKERS=$(WORKERS) TOKEN= may be given; WORKSPACE_* settings pass through'
+	@echo 'make check      the test suite; SANITIZE=address,undefined builds into build/asan'
+	@echo 'make bench      the figures of README, "How fast it is"; ONLY="start read" runs some'
+	@echo 'make fuzz       libFuzzer on every parser, FUZZ_SECONDS=$(FUZZ_SECONDS) each (clang)'
+	@echo 'make openapi    write openapi/ and conf/workspace-fcgi.conf anew from the tables'
+	@echo 'make fmt        clang-format;  make nightly  every longer suite;  make install PREFIX=$(PREFIX) DESTDIR='
+
 deps:
 	@missing=""; for p in $(PACKAGES); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
 	if [ -n "$$missing" ]; then sudo=""; [ "$$(id -u)" = 0 ] || sudo=sudo; \

@@ -1,0 +1,28 @@
+#!/bin/sh
+# Runs test programs one after the other: run.sh BUILD PROGRAM[:AS]... A log of each is kept in BUILD/logs; that of a failure is shown.
+# Exit status 77 of a program = skipped. Closes with "N passed, N failed, N skipped".
+set -u
+build=$1
+shift
+mkdir -p "$build/logs"
+passed=0 failed=0 skipped=0
+for item in "$@"; do
+    program=${item%%:*}
+    as=
+    [ "$program" = "$item" ] || as=${item#*:}
+    name=$(basename "$program")${as:+-as-$as}
+    log=$build/logs/$name.log
+    begun=$(date +%s%N)
+    AS=$as timeout -k 10 "${TEST_TIMEOUT:-300}" "$program" >"$log" 2>&1 </dev/null
+    status=$?
+    took=$((($(date +%s%N) - begun) / 1000000))
+    case $status in
+    0) passed=$((passed + 1)) word=PASS ;;
+    77) skipped=$((skipped + 1)) word=SKIP ;;
+    *) failed=$((failed + 1)) word=FAIL ;;
+    esac
+    printf '%s %6d ms  %s%s\n' $word $took "$name" "$([ $word = SKIP ] && tail -1 "$log" | sed 's/^/: /')"
+    [ $word != FAIL ] || { echo "--- $log (status $status)"; grep -v ': Passed$' "$log" | tail -40; echo "---"; }
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ] && { [ -z "${NO_SKIP:-}" ] || [ $skipped = 0 ]; }
