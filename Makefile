@@ -40,7 +40,7 @@ endif
 
 # Packages by their Debian names; `make deps` installs what is missing.
 PACKAGES = gcc make pkg-config libfcgi-dev libjansson-dev libcurl4-openssl-dev libgit2-dev liblmdb-dev check libseccomp-dev \
-	libsodium-dev bubblewrap lighttpd procps
+	libsodium-dev bubblewrap lighttpd procps curl jq python3 python3-venv git
 
 libs = $(shell $(PKG_CONFIG) --libs $(1))
 MAIN_LIBS = -lfcgi -llmdb -lpthread $(call libs,jansson libseccomp libsodium)
