@@ -78,14 +78,17 @@ struct call {
     struct buffer body; /* JSON text (REST, MCP) or server-sent events (SSE) */
     /* parking */
     struct {
-        char exec_id[ID_SIZE];
-        int64_t deadline_ms; /* clock_boottime_ms() */
+        char exec_id[ID_SIZE]; /* "" (CALL_SSE, with a body): waits for nothing, run again as soon as the client took the body */
+        int64_t deadline_ms;   /* clock_boottime_ms() */
         char share[192];     /* calls parked with equal non-empty text get one rendered answer (CALL_REST and CALL_MCP apart); "" = alone */
     } park;
     bool last;
     void *memo;         /* the handler's own between calls; freed with free() */
 };
 void call_clear(struct call *call);
+
+/* The record of a workspace to be created (for keeper_client_create) from the checked parameters of createRemoteWorkspace; a new reference. */
+json_t *op_workspace_record(const struct config *config, const struct principal *principal, const json_t *in);
 
 extern const struct op *const ops[]; /* NULL-ended, in the order of the documents */
 const struct op *op_find(const char *id);

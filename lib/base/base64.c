@@ -1,0 +1,56 @@
+/* Base64 -> bytes, strictly: the standard alphabet, full padding, no white space, no stray bits. */
+#include "lib/base/base64.h"
+
+#define BAD 0xFF
+
+static unsigned char value_of(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return (unsigned char)(c - 'A');
+    if (c >= 'a' && c <= 'z')
+        return (unsigned char)(c - 'a' + 26);
+    if (c >= '0' && c <= '9')
+        return (unsigned char)(c - '0' + 52);
+    return c == '+' ? 62 : c == '/' ? 63 : BAD;
+}
+
+static size_t padding_of(const char *text, size_t length)
+{
+    if (length == 0 || text[length - 1] != '=')
+        return 0;
+    return text[length - 2] == '=' ? 2 : 1;
+}
+
+bool base64_is_valid(const char *text, size_t length)
+{
+    size_t padding = length % 4 == 0 ? padding_of(text, length) : 0;
+
+    if (length % 4 != 0)
+        return false;
+    for (size_t i = 0; i < length - padding; i++)
+        if (value_of(text[i]) == BAD)
+            return false;
+    return padding == 0 || (value_of(text[length - padding - 1]) & (padding == 1 ? 0x03 : 0x0F)) == 0;
+}
+
+bool base64_decode(const char *text, size_t length, struct buffer *out)
+{
+    size_t padding, bits = 0;
+    unsigned word = 0;
+    char *at;
+
+    if (!base64_is_valid(text, length))
+        return false;
+    padding = padding_of(text, length);
+    at = buffer_reserve(out, length / 4 * 3);
+    for (size_t i = 0; i < length - padding; i++) {
+        word = word << 6 | value_of(text[i]);
+        bits += 6;
+        if (bits >= 8) {
+            bits -= 8;
+            *at++ = (char)(word >> bits & 0xFF);
+        }
+    }
+    out->length += length / 4 * 3 - padding;
+    return true;
+}

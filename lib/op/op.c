@@ -1,0 +1,52 @@
+/* Finds operations, runs their keeper halves, digests calls. Knows the table, no operation. */
+#include "lib/op/op.h"
+
+const struct op *op_find(const char *id)
+{
+    for (const struct op *const *op = ops; *op; op++)
+        if (!strcmp((*op)->id, id))
+            return *op;
+    return NULL;
+}
+
+const struct op *op_find_tool(const char *tool)
+{
+    for (const struct op *const *op = ops; *op; op++)
+        if ((*op)->tool && !strcmp((*op)->tool, tool))
+            return *op;
+    return NULL;
+}
+
+int op_keep(struct keeper_call *call, const char *operation, const json_t *in, json_t **ret,
+            struct error *err)
+{
+    const struct op *op = op_find(operation);
+
+    if (!op)
+        return error_set(err, ERROR_INTERNAL, "the keeper does not know this operation");
+    if (op->action == OP_ACTION_TERMINATE || op->action == OP_ACTION_STOP)
+        return keeper_stop(call, op->action == OP_ACTION_TERMINATE, err);
+    if (!op->keep)
+        return error_set(err, ERROR_INTERNAL, "this operation has no half in the keeper");
+    return op->keep(call, in, ret, err);
+}
+
+void op_digest(const struct op *op, const json_t *in, char hex[static ID_HASH_SIZE])
+{
+    json_auto_t *whole = json_pack("{s:s, s:O}", "in", op->id, "with", in);
+    char *text = json_dumps(whole, JSON_COMPACT | JSON_SORT_KEYS);
+
+    id_hash(text, strlen(text), hex);
+    free(text);
+}
+
+void call_clear(struct call *call)
+{
+    json_decref(call->in);
+    json_decref(call->workspace);
+    json_decref(call->kept);
+    json_decref(call->result);
+    buffer_free(&call->body);
+    free(call->memo);
+    memset(call, 0, sizeof *call);
+}

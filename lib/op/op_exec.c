@@ -1,0 +1,257 @@
+/* Starting commands: the short synchronous one, and the realtime one that answers with a handle at once.
+ * Knows how a request becomes an exec and how its end becomes an answer; reading and steering a running one
+ * is op_realtime.c's. */
+#include "lib/base/clock.h"
+#include "lib/base/process.h"
+#include "lib/op/ops.h"
+#include "lib/op/output.h"
+#include "lib/op/render.h"
+#include "lib/op/rows.h"
+
+/* ---- keeper halves ---- */
+
+static int start(struct keeper_call *call, const json_t *in, struct exec_request *request, json_t **ret,
+                 struct error *err)
+{
+    struct exec_head head;
+
+    request->command = text_of(in, "command");
+    request->workdir = text_of(in, "workdir");
+    request->env = is_given(in, "env") ? json_object_get(in, "env") : NULL;
+    request->pty = is_true(in, "pty");
+    request->timeout_s = integer_of(in, "timeout_seconds");
+    if (keeper_exec_start(call, request, &head, err) < 0)
+        return -1;
+    *ret = json_pack("{s:s, s:s, s:b, s:s?}", "exec_id", head.id, "state", exec_state_name(head.state), "pty",
+                     head.pty, "sandbox_id", text_of(keeper_record(keeper_of(call)), "sandbox_id"));
+    return 0;
+}
+
+static int exec_keep(struct keeper_call *call, const json_t *in, json_t **ret, struct error *err)
+{
+    struct exec_request request = { .stdin_is_null = true, .rows = 24, .cols = 80 };
+
+    return start(call, in, &request, ret, err);
+}
+
+static int start_keep(struct keeper_call *call, const json_t *in, json_t **ret, struct error *err)
+{
+    struct exec_request request = {
+        .stdin_is_null = !strcmp(text_of(in, "stdin"), "null"),
+        .merge_stderr = is_true(in, "merge_stderr"),
+        .rows = (int)integer_of(in, "rows"),
+        .cols = (int)integer_of(in, "cols"),
+    };
+    return start(call, in, &request, ret, err);
+}
+
+static int exec_check(const struct config *config, json_t *in, struct error *err)
+{
+    return check_secret_names(config, in, err);
+}
+
+/* ---- synchronous ---- */
+
+static const struct field exec_params[] = {
+    ROW_WORKSPACE_ID,
+    ROW_COMMAND,
+    { "timeout_seconds", FIELD_INTEGER, FIELD_RANGE(1, 3600), .dflt = "600",
+      .text = "The command is ended after this long." },
+    ROW_WORKDIR,
+    ROW_SECRET_NAMES,
+    ROW_ENV,
+    ROW_PTY,
+    { "wait_seconds", FIELD_NUMBER, FIELD_RANGE(0, 60), .clamp = true, .dflt = "25",
+      .text =
+          "How long to wait for the end; after that the answer has state running, and the command goes on." },
+    ROW_MAX_BYTES,
+    FIELD_END,
+};
+static const struct field exec_result[] = {
+    RESULT_SANDBOX_ID,
+    RESULT_RETURNCODE,
+    RESULT_TEXT("stdout", "What it wrote; with pty all of it."),
+    RESULT_TEXT("stderr", "What it wrote to stderr."),
+    RESULT_BOOL("stdout_truncated",
+                "The middle of stdout was left out; a line in it says how much and where to read it."),
+    RESULT_BOOL("stderr_truncated", "The same for stderr."),
+    RESULT_WORKSPACE_ID,
+    RESULT_EXEC_STATE,
+    RESULT_TEXT0("signal", "Name of the signal that ended it, such as KILL."),
+    RESULT_BOOL("timed_out", "timeout_seconds ended it."),
+    RESULT_BOOL("oom_killed", "The memory limit ended a process of it."),
+    RESULT_INT0("duration_ms", "How long it ran; null while it runs."),
+    RESULT_EXEC_ID,
+    RESULT_INT("next_cursor", "Where its events go on."),
+    RESULT_TEXT0("reason", "Why it failed to start or was lost."),
+    FIELD_END,
+};
+
+static void render_outcome(struct buffer *out, const struct exec_head *head)
+{
+    bool over = head->exit_seq > 0;
+
+    render_text(out, "state",
+                exec_state_name(over || !exec_state_is_terminal(head->state) ? head->state : EXEC_RUNNING));
+    render_text(out, "signal", over && head->signal ? process_signal_name(head->signal) : NULL);
+    render_bool(out, "timed_out", over && head->timed_out);
+    render_bool(out, "oom_killed", over && head->oom_killed);
+    if (over)
+        render_i64(out, "duration_ms", head->duration_ms);
+    else
+        render_raw(out, "duration_ms", "null");
+}
+
+static void render_output(struct call *call, const char *exec_id, const struct output *output)
+{
+    const struct exec_head *head = &output->head;
+    struct buffer *out = &call->body;
+
+    buffer_append_char(out, '{');
+    render_text(out, "sandbox_id", call_sandbox_id(call));
+    if (head->exit_seq > 0 && head->has_returncode)
+        render_i64(out, "returncode", head->returncode);
+    else
+        render_raw(out, "returncode", "null");
+    render_bytes(out, "stdout", output->streams[0].data, output->streams[0].length);
+    render_bytes(out, "stderr", output->streams[1].data, output->streams[1].length);
+    render_bool(out, "stdout_truncated", output->truncated[0]);
+    render_bool(out, "stderr_truncated", output->truncated[1]);
+    render_text(out, "workspace_id", text_of(call->workspace, "workspace_id"));
+    render_outcome(out, head);
+    render_text(out, "exec_id", exec_id);
+    render_u64(out, "next_cursor", output->next_cursor);
+    render_text(out, "reason", head->reason[0] ? head->reason : NULL);
+    buffer_append_char(out, '}');
+}
+
+/* The rest of the answer: names, ids, reason, the line about dropped bytes. */
+enum { REST_ONCE = 1100, REST_TWICE = 2800 };
+
+static int answer_exec(struct call *call, struct events_reader *reader, const char *exec_id,
+                       struct error *err)
+{
+    __attribute__((cleanup(output_clear))) struct output output = { 0 };
+    bool twice = call->form == CALL_MCP;
+    size_t rest = twice ? REST_TWICE : REST_ONCE, most = (size_t)integer_of(call->in, "max_bytes");
+    const struct output_request request = {
+        .exec_id = exec_id,
+        .max_bytes = most > rest + 256 ? most - rest : 256,
+        .max_chars = (size_t)call->config->max_output_chars,
+        .twice = twice,
+    };
+
+    if (output_collect(reader, &request, &output, err) < 0)
+        return exec_not_found(exec_id, err);
+    render_output(call, exec_id, &output);
+    return OP_DONE;
+}
+
+static int exec_run(struct call *call, struct error *err)
+{
+    const char *exec_id = text_of(call->kept, "exec_id");
+    struct events_reader *reader = call_reader(call, exec_id, err);
+    int64_t now = clock_boottime_ms();
+    struct exec_head head;
+
+    if (!reader)
+        return OP_FAILED;
+    if (events_get_exec(reader, exec_id, &head, err) < 0)
+        return exec_not_found(exec_id, err);
+    if (call->park.deadline_ms == 0)
+        call->park.deadline_ms =
+            now + (int64_t)(json_number_value(json_object_get(call->in, "wait_seconds")) * 1000);
+    if (head.exit_seq > 0 || call->last || now >= call->park.deadline_ms)
+        return answer_exec(call, reader, exec_id, err);
+    snprintf(call->park.exec_id, sizeof call->park.exec_id, "%s", exec_id);
+    return OP_PARKED;
+}
+
+const struct op op_exec = {
+    .id = "executeInRemoteWorkspace",
+    .tool = "workspace_exec",
+    .title = "Run short command",
+    .toolset = "workspace",
+    .method = "POST",
+    .path = "/workspaces/{workspace_id}/exec",
+    .summary = "Run a short command and wait for its end.",
+    .description = "For commands of a few seconds. One that takes longer than wait_seconds goes on: the "
+                   "answer has state running, exec_id and "
+                   "next_cursor; read on with the events operation. For installs, builds and experiments "
+                   "start a realtime command instead.",
+    .params = exec_params,
+    .result = exec_result,
+    .flags = OP_DESTRUCTIVE | OP_OPEN_WORLD | OP_ON_WORKSPACE | OP_NEEDS_SANDBOX | OP_LONG_POLL | OP_KEYED |
+             OP_IN_ACTIONS,
+    .check = exec_check,
+    .keep = exec_keep,
+    .run = exec_run,
+};
+
+/* ---- realtime ---- */
+
+static const char *const stdin_kinds[] = { "pipe", "null", NULL };
+static const struct field start_params[] = {
+    ROW_WORKSPACE_ID,
+    ROW_COMMAND,
+    ROW_WORKDIR,
+    ROW_SECRET_NAMES,
+    ROW_ENV,
+    ROW_PTY,
+    { "timeout_seconds", FIELD_INTEGER, .nullable = true, FIELD_RANGE(1, 86400),
+      .text = "The command and all it started are ended after this long; null = no limit of its own." },
+    { "rows", FIELD_INTEGER, FIELD_RANGE(1, 1000), .dflt = "24", .text = "Lines of the terminal, with pty." },
+    { "cols", FIELD_INTEGER, FIELD_RANGE(1, 1000), .dflt = "80",
+      .text = "Columns of the terminal, with pty." },
+    { "stdin", FIELD_STRING, .choices = stdin_kinds, .dflt = "\"pipe\"",
+      .text = "pipe: open for the input operation until eof; null: the command reads end of file at once." },
+    { "merge_stderr", FIELD_BOOLEAN, .dflt = "false",
+      .text = "Send stderr into stdout, in the order it was written." },
+    FIELD_END,
+};
+static const struct field start_result[] = {
+    RESULT_SANDBOX_ID,
+    RESULT_EXEC_ID,
+    RESULT_EXEC_STATE,
+    RESULT_INT("cursor", "Where reading begins: 0."),
+    RESULT_BOOL("pty", "It runs on a terminal."),
+    RESULT_TEXT("events_hint", "Relative URL of its events."),
+    RESULT_WORKSPACE_ID,
+    FIELD_END,
+};
+
+static int start_run(struct call *call, struct error *err)
+{
+    const char *workspace_id = text_of(call->workspace, "workspace_id"),
+               *exec_id = text_of(call->kept, "exec_id");
+    const char *mount = call->config->mount ? call->config->mount : "";
+
+    (void)err;
+    call->result =
+        json_pack("{s:s?, s:s, s:s, s:i, s:b, s:o, s:s}", "sandbox_id", text_of(call->kept, "sandbox_id"),
+                  "exec_id", exec_id, "state", text_of(call->kept, "state"), "cursor", 0, "pty",
+                  is_true(call->kept, "pty"), "events_hint",
+                  json_sprintf("%s/api/workspaces/%s/realtime-execs/%s/events?cursor=0&wait_seconds=15",
+                               mount, workspace_id, exec_id),
+                  "workspace_id", workspace_id);
+    return OP_DONE;
+}
+
+const struct op op_start_exec = {
+    .id = "startRealtimeWorkspaceExec",
+    .tool = "workspace_realtime_exec_start",
+    .title = "Start command",
+    .toolset = "workspace",
+    .method = "POST",
+    .path = "/workspaces/{workspace_id}/realtime-execs",
+    .summary = "Start a command and answer at once with its exec_id.",
+    .description = "Use it for git, installs, builds, servers and experiments. Then read its events with "
+                   "cursor 0 and wait_seconds, and pass each "
+                   "next_cursor back as cursor until an exit event comes. It goes on when nobody reads.",
+    .params = start_params,
+    .result = start_result,
+    .flags = OP_DESTRUCTIVE | OP_OPEN_WORLD | OP_ON_WORKSPACE | OP_NEEDS_SANDBOX | OP_KEYED | OP_IN_ACTIONS,
+    .check = exec_check,
+    .keep = start_keep,
+    .run = start_run,
+};
