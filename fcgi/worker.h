@@ -1,4 +1,5 @@
-/* One worker: listener + service on one loop, graceful end on SIGTERM (parked polls answered, others finished, at most 10 s). */
+/* One worker: listener + service on one loop, graceful end on SIGTERM (parked polls answered, others
+ * finished, at most 10 s). */
 #ifndef FCGI_WORKER_H
 #define FCGI_WORKER_H
 

@@ -1,0 +1,17 @@
+/* The subcommands. Each gets the settings and its own arguments (argv[0] is its name, global options are
+ * taken out) and returns the exit status. main.c has the table. */
+#ifndef FCGI_COMMANDS_H
+#define FCGI_COMMANDS_H
+
+#include "lib/config/config.h"
+
+int cmd_serve(const struct config *config, int argc, char **argv);
+int cmd_run(const struct config *config, int argc, char **argv);
+int cmd_warden(const struct config *config, int argc, char **argv);
+int cmd_keep(const struct config *config, int argc, char **argv);
+int cmd_token(const struct config *config, int argc, char **argv);
+int cmd_call(const struct config *config, int argc, char **argv);
+int cmd_describe(const struct config *config, int argc, char **argv);
+int cmd_doctor(const struct config *config, int argc, char **argv);
+
+#endif

@@ -1,0 +1,111 @@
+/* The table of subcommands; usage is printed from it. Loads the settings, sees to it that a lasting process
+ * carries its state directory in its command line, and hands over. */
+#include "fcgi/commands.h"
+#include "fcgi/options.h"
+#include "lib/base/log.h"
+#include "lib/base/memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <strings.h>
+
+static const struct command {
+    const char *name, *arguments, *help;
+    int (*run)(const struct config *config, int argc, char **argv);
+    bool lasting; /* a daemon: found by its command line */
+} commands[] = {
+    { "serve", "[--socket PATH|HOST:PORT]", "answer FastCGI requests on a socket, or on descriptor 0",
+      cmd_serve, true },
+};
+
+static void print_usage(FILE *out)
+{
+    fputs("usage: workspace-fcgi SUBCOMMAND [--state DIR] [--config FILE] [--set NAME=VALUE]... "
+          "[ARGUMENTS]\n\n",
+          out);
+    for (size_t i = 0; i < N_ELEMENTS(commands); i++)
+        fprintf(out, "  %-9s%-28s %s\n", commands[i].name, commands[i].arguments, commands[i].help);
+    fputs("\nSettings are WORKSPACE_* variables, in the file or in the environment; `describe config` "
+          "explains them.\n",
+          out);
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < N_ELEMENTS(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static enum log_level parse_level(const char *text)
+{
+    static const char *const names[] = { "debug", "info", "warning", "error" };
+
+    for (size_t i = 0; text != NULL && i < N_ELEMENTS(names); i++)
+        if (strcasecmp(text, names[i]) == 0)
+            return (enum log_level)i;
+    return LOG_LEVEL_INFO;
+}
+
+/* Executes this program again with the state directory named in full: `ps` and a search of /proc then find
+ * every process of it. */
+static void name_state(const struct options *o, const struct config *config, char *program_name)
+{
+    size_t count = 0, overrides = 0;
+
+    if (o->state != NULL && strcmp(o->state, config->state_dir) == 0)
+        return;
+    while (o->overrides[overrides] != NULL)
+        overrides++;
+    _cleanup_free_ char **argv = xcalloc((size_t)o->argc + overrides * 2 + 8, sizeof(char *));
+    argv[count++] = program_name;
+    argv[count++] = o->argv[0];
+    argv[count++] = (char *)"--state";
+    argv[count++] = config->state_dir;
+    if (o->config != NULL) {
+        argv[count++] = (char *)"--config";
+        argv[count++] = (char *)o->config;
+    }
+    for (size_t i = 0; i < overrides; i++) {
+        if (strncmp(o->overrides[i], "WORKSPACE_STATE_DIR=", 20) == 0)
+            continue;
+        argv[count++] = (char *)"--set";
+        argv[count++] = o->overrides[i];
+    }
+    for (int i = 1; i < o->argc; i++)
+        argv[count++] = o->argv[i];
+    execv("/proc/self/exe", argv);
+    log_warning("the command line does not name the state directory: %s", strerror(errno));
+}
+
+int main(int argc, char **argv)
+{
+    static struct options options;
+    _cleanup_error_ struct error err = ERROR_INIT;
+
+    if (options_parse(argc, argv, &options, &err) < 0) {
+        fprintf(stderr, "workspace-fcgi: %s\n", err.message);
+        return 2;
+    }
+    options_set_of_process(&options);
+    const char *name = options.argc > 0 ? options.argv[0] : "--help";
+    const struct command *command = find_command(name);
+    if (command == NULL) {
+        bool asked = strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0;
+        print_usage(asked ? stdout : stderr);
+        return asked ? 0 : 2;
+    }
+    struct config *config = options_load(&options, &err);
+    if (config == NULL) {
+        fprintf(stderr, "workspace-fcgi: %s\n", err.message);
+        return 2;
+    }
+    if (command->lasting)
+        name_state(&options, config, argv[0]);
+    log_init(command->name, parse_level(config->log_level), config->log_file);
+    int status = command->run(config, options.argc, options.argv);
+    config_free(config);
+    options_clear(&options);
+    return status;
+}

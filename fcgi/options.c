@@ -1,0 +1,114 @@
+/* The global options, taken out of argv wherever they stand before "--". Knows no subcommand. */
+#include "fcgi/options.h"
+
+#include "lib/base/memory.h"
+
+#include <limits.h>
+
+static const struct options *of_process;
+
+/* "--name VALUE" or "--name=VALUE" at argv[*i]; NULL = not this one. */
+static const char *value_of(const char *name, int argc, char **argv, int *i, struct error *err)
+{
+    size_t length = strlen(name);
+
+    if (strncmp(argv[*i], name, length) != 0)
+        return NULL;
+    if (argv[*i][length] == '=')
+        return argv[*i] + length + 1;
+    if (argv[*i][length] != 0)
+        return NULL;
+    if (*i + 1 == argc) {
+        error_set(err, ERROR_INVALID, "%s needs a value", name);
+        return "";
+    }
+    return argv[++*i];
+}
+
+static const struct {
+    const char *option, *setting;
+} shorthands[] = {
+    { "--state", "WORKSPACE_STATE_DIR" },
+    { "--workers", "WORKSPACE_WORKERS" },
+};
+
+static bool take_shorthand(int argc, char **argv, int *i, struct options *ret, size_t *overrides,
+                           struct error *err)
+{
+    for (size_t s = 0; s < N_ELEMENTS(shorthands); s++) {
+        const char *value = value_of(shorthands[s].option, argc, argv, i, err);
+        if (value == NULL)
+            continue;
+        ret->overrides[(*overrides)++] = xasprintf("%s=%s", shorthands[s].setting, value);
+        if (s == 0)
+            ret->state = value;
+        return true;
+    }
+    return false;
+}
+
+static bool take_global(int argc, char **argv, int *i, struct options *ret, size_t *overrides,
+                        struct error *err)
+{
+    const char *value;
+
+    if (take_shorthand(argc, argv, i, ret, overrides, err))
+        return true;
+    if ((value = value_of("--config", argc, argv, i, err)) != NULL)
+        ret->config = value;
+    else if ((value = value_of("--set", argc, argv, i, err)) != NULL)
+        ret->overrides[(*overrides)++] = xstrdup(value);
+    return value != NULL;
+}
+
+int options_parse(int argc, char **argv, struct options *ret, struct error *err)
+{
+    struct error problem = ERROR_INIT;
+    size_t overrides = 0;
+    bool open = true;
+
+    *ret = (struct options){ .overrides = xcalloc((size_t)argc + 1, sizeof(char *)),
+                             .argv = xcalloc((size_t)argc + 1, sizeof(char *)) };
+    for (int i = 1; i < argc; i++) {
+        open = open && strcmp(argv[i], "--") != 0;
+        if (!open || !take_global(argc, argv, &i, ret, &overrides, &problem))
+            ret->argv[ret->argc++] = argv[i];
+    }
+    if (problem.code == ERROR_NONE)
+        return 0;
+    options_clear(ret);
+    error_move(err, &problem);
+    return -1;
+}
+
+void options_clear(struct options *o)
+{
+    for (size_t i = 0; o->overrides != NULL && o->overrides[i] != NULL; i++)
+        free(o->overrides[i]);
+    free(o->overrides);
+    free(o->argv);
+    *o = (struct options){ 0 };
+}
+
+struct config *options_load(const struct options *o, struct error *err)
+{
+    return config_load(o->config, (const char *const *)o->overrides, err);
+}
+
+const struct options *options_of_process(void)
+{
+    return of_process;
+}
+
+void options_set_of_process(const struct options *o)
+{
+    of_process = o;
+}
+
+char *options_program(void)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    return xstrndup(path, length > 0 ? (size_t)length : 0);
+}
