@@ -642,21 +642,13 @@ static volatile bool crowd_ends;
 
 static void *write_slowly(void *user)
 {
-    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
-    _cleanup_free_ char *body = calloc(1, 9 << 20);
-    size_t step = *(const size_t *)user;
-    struct fcgi_answer a;
+    const struct buffer *request = user;
+    const size_t step = 4096;
     int fd = fcgi_connect(socket_path);
 
-    fcgi_add_request(&out, 1, false, "POST", "/", body, 9 << 20);
-    for (size_t at = 0; at < out.length && !crowd_ends; at += step, usleep(2000))
-        if (!fcgi_send(fd, out.data + at, step < out.length - at ? step : out.length - at))
+    for (size_t at = 0; at < request->length && !crowd_ends; at += step, usleep(2000))
+        if (!fcgi_send(fd, request->data + at, step < request->length - at ? step : request->length - at))
             return "an upload failed";
-    if (!crowd_ends) {
-        if (!fcgi_read(fd, 1, &a) || a.status != 200)
-            return "an upload got no answer";
-        fcgi_answer_free(&a);
-    }
     close(fd);
     return NULL;
 }
@@ -700,9 +692,11 @@ static void measure_beside(void *(*run)(void *), void *user)
 
 START_TEST(test_slow_writers)
 {
-    size_t step = 4096;
+    _cleanup_buffer_ struct buffer request = BUFFER_INIT;
+    _cleanup_free_ char *body = calloc(1, 9 << 20);
 
-    measure_beside(write_slowly, &step);
+    fcgi_add_request(&request, 1, false, "POST", "/", body, 9 << 20);
+    measure_beside(write_slowly, &request);
 }
 END_TEST
 
