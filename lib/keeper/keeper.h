@@ -1,6 +1,6 @@
-/* The owner of one live workspace: its sandbox, its agent's channel, its execs, its events environment, its record, its timeouts.
- * One process for each, `workspace-fcgi keep WS`, single-threaded but for the flusher. Knows nothing of HTTP, MCP or operations: their halves that
- * run here come in by keeper_options.dispatch. */
+/* The owner of one live workspace: its sandbox, its agent's channel, its execs, its events environment, its
+ * record, its timeouts. One process for each, `workspace-fcgi keep WS`, single-threaded but for the flusher.
+ * Knows nothing of HTTP, MCP or operations: their halves that run here come in by keeper_options.dispatch. */
 #ifndef KEEPER_KEEPER_H
 #define KEEPER_KEEPER_H
 
@@ -12,13 +12,16 @@ struct keeper;
 struct keeper_call; /* one request of a worker, until it is answered */
 
 /* Runs the keeper's half of an operation. 0 = *ret is the answer, -1 = err, 1 = keeper_reply comes later. */
-typedef int keeper_dispatch(struct keeper_call *call, const char *operation, const json_t *in, json_t **ret, struct error *err);
+typedef int keeper_dispatch(struct keeper_call *call, const char *operation, const json_t *in, json_t **ret,
+                            struct error *err);
 
 struct keeper_options {
     const struct config *config;
     const char *workspace_id;
-    int spec_fd;  /* -1, or a descriptor with {"record": workspace record, "idempotency": {...}} of a workspace to be created */
-    int ready_fd; /* -1, or where one JSON line goes: {"ret": record} | {"existing": {...}} | {"error": packed} */
+    int spec_fd; /* -1, or a descriptor with {"record": workspace record, "idempotency": {...}} of a workspace
+                    to be created */
+    int ready_fd; /* -1, or where one JSON line goes: {"ret": record} | {"existing": {...}} | {"error":
+                     packed} */
     keeper_dispatch *dispatch;
 };
 /* Until the workspace stops: 0 = stopped in order, 1 = could not start. */
@@ -38,21 +41,28 @@ struct exec_request {
     const json_t *env;             /* {name: text or null}; NULL = none */
     bool pty, merge_stderr, stdin_is_null;
     int rows, cols;
-    int64_t timeout_s;             /* 0 = none */
+    int64_t timeout_s; /* 0 = none */
 };
-/* Records it (state starting, first event) and sends it to the agent; a key used before gives the first one's head. */
-int keeper_exec_start(struct keeper_call *call, const struct exec_request *request, struct exec_head *ret, struct error *err);
-/* ERROR_CONFLICT after EOF or exit; ERROR_TOO_MANY when KEEPER_INPUT_MAX bytes wait already (nothing of this call is taken). */
+/* Records it (state starting, first event) and sends it to the agent; a key used before gives the first one's
+ * head. */
+int keeper_exec_start(struct keeper_call *call, const struct exec_request *request, struct exec_head *ret,
+                      struct error *err);
+/* ERROR_CONFLICT after EOF or exit; ERROR_TOO_MANY when KEEPER_INPUT_MAX bytes wait already (nothing of this
+ * call is taken). */
 #define KEEPER_INPUT_MAX (4u << 20)
-int keeper_exec_input(struct keeper *k, const char *exec_id, const void *data, size_t length, bool eof, struct error *err);
-/* tree: the signal to every descendant, what is left 2 s later is killed (KILL: at once). Also after exit. ERROR_CONFLICT where the exec ended and
- * tree is false. */
-int keeper_exec_signal(struct keeper *k, const char *exec_id, int signal_number, bool tree, struct error *err);
+int keeper_exec_input(struct keeper *k, const char *exec_id, const void *data, size_t length, bool eof,
+                      struct error *err);
+/* tree: the signal to every descendant, what is left 2 s later is killed (KILL: at once). Also after exit.
+ * ERROR_CONFLICT where the exec ended and tree is false. */
+int keeper_exec_signal(struct keeper *k, const char *exec_id, int signal_number, bool tree,
+                       struct error *err);
 int keeper_exec_resize(struct keeper *k, const char *exec_id, int rows, int cols, struct error *err);
 /* New deadlines from now; 0 = as the spec says, -1 = no idle timeout. Returns the new record. */
-int keeper_extend(struct keeper *k, int64_t timeout_s, int64_t idle_timeout_s, json_t **ret, struct error *err);
-/* Ends the sandbox, writes the last events and the record, answers the call (record, with returncode), and the process ends.
- * remove: files, logs and record go too (renamed into trash). Returns 1 (the answer comes later). */
+int keeper_extend(struct keeper *k, int64_t timeout_s, int64_t idle_timeout_s, json_t **ret,
+                  struct error *err);
+/* Ends the sandbox, writes the last events and the record, answers the call (record, with returncode), and
+ * the process ends. remove: files, logs and record go too (renamed into trash). Returns 1 (the answer comes
+ * later). */
 int keeper_stop(struct keeper_call *call, bool remove, struct error *err);
 
 #endif

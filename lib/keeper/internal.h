@@ -1,0 +1,196 @@
+/* The keeper's own: what its files share. keeper.c turns the loop; start.c and stop.c are the two ends of its
+ * life; life.c its deadlines; server.c the workers; link.c the sandbox's end of the channel; exec.c what is
+ * asked of an exec; journal.c what an exec tells. */
+#ifndef KEEPER_INTERNAL_H
+#define KEEPER_INTERNAL_H
+
+#include "lib/base/buffer.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/memory.h"
+#include "lib/driver/driver.h"
+#include "lib/keeper/flusher.h"
+#include "lib/keeper/keeper.h"
+#include "lib/keeper/peers.h"
+#include "lib/keeper/reactor.h"
+#include "lib/wire/channel.h"
+
+#include <signal.h>
+
+#define KEEPER_EXECS_MAX         1024 /* live at once */
+#define KEEPER_SUBSCRIPTIONS_MAX 65536
+#define KEEPER_GRACE_MS          2000 /* between a signal to a tree and the KILL to what is left of it */
+#define KEEPER_TAIL_MS           100  /* how long the beginning of a character waits for its rest */
+#define KEEPER_FULL_RETRY_MS     250
+#define KEEPER_START_MS          10000 /* for the agent's first word */
+
+/* The beginning of a UTF-8 character at the end of what was written so far. */
+struct tail {
+    unsigned length;
+    char bytes[4];
+    int64_t deadline_ms;
+};
+
+/* What a failed write of the journal puts back. */
+struct exec_image {
+    struct exec_head head;
+    struct tail tails[2]; /* stdout, stderr */
+    bool over;            /* the final event is written */
+    bool closed;          /* the agent has nothing more of it */
+};
+
+/* An exec that the agent knows, until its stream is closed. */
+struct exec {
+    struct exec *next;
+    struct exec_image now, before;
+    bool touched; /* before is valid: the journal is being written */
+    bool settled; /* after the final event: counters and deadlines are done */
+    int64_t started_ms, timeout_s;
+    int64_t timeout_ms, kill_ms; /* deadlines; INT64_MAX = none */
+    bool timeout_fired, kill_sent;
+    uint64_t asked;      /* signals that were asked for, by number */
+    int64_t oom_base;    /* driver's count when it started */
+    struct buffer input; /* waits for credit */
+    bool input_eof, eof_sent;
+    size_t used; /* bytes of this batch, to be granted after it is written */
+};
+
+enum entry_kind {
+    ENTRY_STARTED,
+    ENTRY_FAILED,
+    ENTRY_DATA,
+    ENTRY_FLUSH,
+    ENTRY_EXIT,
+    ENTRY_WAITING,
+    ENTRY_TOUCH,
+    ENTRY_LOST,
+    ENTRY_CLOSE,
+    ENTRY_KINDS
+};
+
+/* One thing that happened to an exec and is not in the store yet. */
+struct entry {
+    enum entry_kind kind;
+    struct exec *exec;
+    unsigned channel;      /* DATA, FLUSH: 0 = stdout, 1 = stderr */
+    size_t offset, length; /* DATA: output; FAILED, LOST: why; in journal.bytes */
+    int64_t wall_us, boot_ms;
+    int a, b; /* STARTED: pid, pgid; EXIT: wait status, oom; WAITING: yes */
+};
+
+struct journal {
+    struct entry *entries;
+    size_t count, capacity;
+    struct buffer bytes;
+    bool full; /* the store took it not; retry_ms says when next */
+    int64_t retry_ms;
+    int64_t shed_ms; /* gives a big buffer back then */
+    int failures;    /* in a row, for another reason than a full store */
+};
+
+struct subscription {
+    struct subscription *next;
+    struct peer *peer;
+    uint32_t stream;
+    char exec_id[ID_SIZE];
+    bool queued, dirty; /* a NOTIFY lies in the peer's queue; another is due once that is out */
+};
+
+struct keeper_call {
+    struct keeper_call *next;
+    struct keeper *keeper;
+    struct peer *peer; /* NULL: it went away */
+    uint32_t stream;
+    char *principal, *request_id, *key, *digest;
+};
+
+struct stop {
+    bool wanted, remove;
+    const char *state;
+    char reason[200];
+    struct keeper_call *call;
+};
+
+struct keeper {
+    const struct keeper_options *options;
+    const struct config *config;
+    const struct driver *driver;
+    const char *workspace_id;
+    int lock_fd, signal_fd;
+    bool is_new; /* made by this process: undone where it cannot start */
+    struct state *state;
+    struct events_writer *events;
+    struct flusher *flusher;
+    json_t *record;
+    struct sandbox *sandbox;
+    struct reactor *reactor;
+    struct peers *peers;
+    struct channel *agent;
+    struct reactor_source *agent_source, *sandbox_source, *signal_source;
+    struct exec *execs, *last_found;
+    size_t live, running;
+    struct journal journal;
+    struct subscription *subscriptions;
+    size_t subscription_count;
+    struct keeper_call *calls;
+    struct stop stop;
+    bool agent_gone, had_execs;
+    int64_t active_ms;            /* last request, or last end of an exec */
+    int64_t idle_s;               /* 0 = none */
+    int64_t idle_ms, absolute_ms; /* deadlines; INT64_MAX = none */
+    int64_t enforce_ms, prune_ms;
+    bool enforce_over;
+    int64_t enforce_kills; /* where the driver does not count itself */
+};
+
+/* start.c: all until the ready line. 0 = live. 1 = there is an older one for this idempotency key, told. */
+int keeper_start(struct keeper *k, struct error *err);
+void keeper_ready(struct keeper *k, const json_t *line); /* once */
+void keeper_undo(struct keeper *k, const struct error *err);
+/* Sets members in the record and in the store. */
+int keeper_patch(struct keeper *k, json_t *changes /* stolen */, struct error *err);
+int64_t spec_integer(const json_t *record, const char *name, int64_t otherwise);
+
+/* stop.c */
+void stop_want(struct keeper *k, const char *state, const char *format, ...)
+    PRINTF_LIKE(3, 4); /* at the end of this turn; the first one counts */
+void stop_now(struct keeper *k);
+
+/* life.c */
+void life_begin(struct keeper *k);
+void life_active(struct keeper *k);
+int64_t life_deadline(const struct keeper *k); /* the next of all */
+void life_tick(struct keeper *k);
+int64_t life_oom_kills(const struct keeper *k);
+
+/* link.c */
+void link_watch(struct keeper *k);
+void link_flush(struct keeper *k);
+void link_drain(struct keeper *k,
+                int64_t deadline_ms); /* after the sandbox's end: what is left in the channel */
+void link_start_exec(struct keeper *k, const struct exec *e, const json_t *request);
+void link_signal(struct keeper *k, uint32_t stream, int signal_number, bool tree);
+void link_pump_input(struct keeper *k, struct exec *e);
+
+/* exec.c */
+struct exec *live_add(struct keeper *k, const struct exec_head *head);
+struct exec *live_find(struct keeper *k, uint32_t stream);
+void live_free(struct exec *e);
+void live_end_tree(struct keeper *k, struct exec *e, int signal_number);
+
+/* journal.c */
+void journal_add(struct keeper *k, struct exec *e, enum entry_kind kind, int a, int b);
+void journal_add_text(struct keeper *k, struct exec *e, enum entry_kind kind, const char *text,
+                      size_t length);
+void journal_add_data(struct keeper *k, struct exec *e, unsigned channel, const char *data, size_t length);
+void journal_add_flush(struct keeper *k, struct exec *e, unsigned channel);
+bool journal_write(struct keeper *k); /* false: it is held; nothing is lost */
+void journal_shed(struct journal *j);
+void journal_free(struct journal *j);
+
+/* server.c */
+extern const struct peers_handlers server_handlers;
+void server_notify(struct keeper *k, const struct exec *e);
+void server_fail_calls(struct keeper *k, const struct error *err);
+
+#endif

@@ -1,0 +1,120 @@
+/* The keeper's main: makes the struct, turns the loop, takes everything down. Its parts are told in
+ * lib/keeper/internal.h. */
+#include "lib/keeper/internal.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <sys/signalfd.h>
+
+const json_t *keeper_record(const struct keeper *k)
+{
+    return k->record;
+}
+
+static int block_signals(struct error *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd >= 0 ? fd : error_errno(err, ERROR_INTERNAL, errno, "signalfd");
+}
+
+static void signal_ready(void *user, uint32_t events)
+{
+    struct keeper *k = user;
+    struct signalfd_siginfo info;
+    (void)events;
+    while (read(k->signal_fd, &info, sizeof(info)) == sizeof(info))
+        if (info.ssi_signo != SIGHUP)
+            stop_want(k, "stopped", "keeper ended");
+}
+
+static void loop(struct keeper *k)
+{
+    while (!k->stop.wanted) {
+        reactor_turn(k->reactor, life_deadline(k));
+        life_tick(k);
+        link_flush(k);
+        peers_flush(k->peers);
+    }
+    stop_now(k);
+}
+
+static void tell_ready(struct keeper *k)
+{
+    json_auto_t *line = json_pack("{s:O}", "ret", k->record);
+    keeper_ready(k, line);
+    log_info("workspace=%s running", k->workspace_id);
+}
+
+static void live(struct keeper *k)
+{
+    k->signal_source = reactor_add(k->reactor, k->signal_fd, EPOLLIN, signal_ready, k);
+    link_watch(k);
+    life_begin(k);
+    tell_ready(k);
+    malloc_trim(0);
+    loop(k);
+}
+
+static void tell_failure(struct keeper *k, const struct error *err)
+{
+    json_auto_t *line = json_object();
+    json_object_set_new(line, "error", error_pack(err));
+    log_warning("workspace=%s could not start: %s", k->workspace_id, err->message);
+    keeper_ready(k, line);
+}
+
+static void take_down(struct keeper *k)
+{
+    while (k->execs != NULL) {
+        struct exec *e = k->execs;
+        k->execs = e->next;
+        live_free(e);
+    }
+    journal_free(&k->journal);
+    peers_free(k->peers);
+    channel_free(k->agent);
+    if (k->sandbox != NULL)
+        k->driver->release(k->sandbox);
+    reactor_remove(k->agent_source);
+    reactor_remove(k->sandbox_source);
+    reactor_remove(k->signal_source);
+    reactor_free(k->reactor);
+    flusher_free(k->flusher);
+    if (k->events != NULL)
+        events_writer_close(k->events);
+    if (k->state != NULL)
+        state_close(k->state);
+    json_decref(k->record);
+    memory_close_fd(&k->signal_fd);
+    memory_close_fd(&k->lock_fd);
+}
+
+int keeper_run(const struct keeper_options *options)
+{
+    struct keeper_options own = *options; /* ready_fd is closed once it was used */
+    struct keeper k = { .options = &own,
+                        .config = own.config,
+                        .workspace_id = own.workspace_id,
+                        .lock_fd = -1,
+                        .signal_fd = -1 };
+    _cleanup_error_ struct error err = ERROR_INIT;
+    mallopt(M_ARENA_MAX, 1);
+    k.signal_fd = block_signals(&err);
+    int rc = k.signal_fd < 0 ? -1 : keeper_start(&k, &err);
+    if (rc == 0) {
+        live(&k);
+    } else {
+        keeper_undo(&k, &err);
+        if (rc < 0)
+            tell_failure(&k, &err);
+    }
+    take_down(&k);
+    return rc < 0 ? 1 : 0;
+}

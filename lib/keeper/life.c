@@ -1,0 +1,180 @@
+/* All deadlines of a keeper, on CLOCK_BOOTTIME: idle and absolute timeouts, timeouts and graces of execs,
+ * waiting tails, retries of a full store, pruning, the driver's watch over memory. One function says when the
+ * next is due, one acts on those that are. */
+#include "lib/keeper/internal.h"
+
+#define PRUNE_EVERY_MS      60000
+#define PRUNE_FULL_EVERY_MS 2000
+#define PRUNE_FILL          0.8
+#define IDLE_ENFORCE_MS     1000 /* while no exec runs: what they left behind is looked at less often */
+
+static int64_t spec_seconds(const struct keeper *k, const char *name)
+{
+    return spec_integer(k->record, name, 0);
+}
+
+static void set_deadlines(struct keeper *k, int64_t timeout_s, int64_t idle_s)
+{
+    k->absolute_ms = timeout_s > 0 ? clock_boottime_ms() + timeout_s * 1000 : INT64_MAX;
+    k->idle_s = idle_s;
+    life_active(k);
+}
+
+void life_begin(struct keeper *k)
+{
+    k->enforce_ms = INT64_MAX;
+    k->enforce_over = k->driver->enforce == NULL;
+    k->journal.shed_ms = INT64_MAX;
+    k->prune_ms = clock_boottime_ms() + PRUNE_EVERY_MS;
+    set_deadlines(k, spec_seconds(k, "timeout_seconds"), spec_seconds(k, "idle_timeout_seconds"));
+}
+
+void life_active(struct keeper *k)
+{
+    k->active_ms = clock_boottime_ms();
+    k->idle_ms = k->idle_s > 0 ? k->active_ms + k->idle_s * 1000 : INT64_MAX;
+}
+
+static int64_t idle_deadline(const struct keeper *k)
+{
+    return k->running > 0 ? INT64_MAX : k->idle_ms;
+}
+
+int keeper_extend(struct keeper *k, int64_t timeout_s, int64_t idle_timeout_s, json_t **ret,
+                  struct error *err)
+{
+    int64_t timeout = timeout_s > 0 ? timeout_s : spec_seconds(k, "timeout_seconds");
+    int64_t idle = idle_timeout_s > 0   ? idle_timeout_s
+                   : idle_timeout_s < 0 ? 0
+                                        : spec_seconds(k, "idle_timeout_seconds");
+    int64_t expires_us = timeout > 0 ? clock_wall_us() + timeout * 1000000 : 0;
+    json_t *changes =
+        json_pack("{s:I, s:I}", "expires_us", (json_int_t)expires_us, "used_us", (json_int_t)clock_wall_us());
+    if (keeper_patch(k, changes, err) < 0)
+        return -1;
+    set_deadlines(k, timeout, idle);
+    *ret = json_incref(k->record);
+    return 0;
+}
+
+/* ---- memory ---- */
+
+int64_t life_oom_kills(const struct keeper *k)
+{
+    return k->driver->oom_kills != NULL ? k->driver->oom_kills(k->sandbox) : k->enforce_kills;
+}
+
+static void enforce(struct keeper *k, int64_t now)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    bool killed = false;
+    int interval = k->driver->enforce(k->sandbox, &killed, &err);
+    if (interval < 0) {
+        log_warning("%s: cannot watch the limits: %s", k->workspace_id, err.message);
+        interval = IDLE_ENFORCE_MS;
+    }
+    if (killed)
+        k->enforce_kills++;
+    k->enforce_over = interval == 0;
+    if (k->running == 0 && interval < IDLE_ENFORCE_MS)
+        interval = IDLE_ENFORCE_MS;
+    k->enforce_ms = k->enforce_over ? INT64_MAX : now + interval;
+}
+
+/* ---- pruning ---- */
+
+static void prune(struct keeper *k, int64_t now)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    int64_t wall = clock_wall_us(), before = wall - k->config->event_log_ttl * 1000000;
+    size_t removed = 0;
+    bool tight = k->journal.full || events_fill(k->events) > PRUNE_FILL;
+    if (tight) /* whatever has ended may go, the oldest first */
+        before = wall;
+    if (events_prune(k->events, before, &removed, &err) < 0)
+        log_debug("%s: cannot prune the log: %s", k->workspace_id, err.message);
+    if (removed > 0)
+        flusher_mark(k->flusher);
+    if (removed > 0 && tight)
+        log_info("%s: dropped the logs of %zu ended commands to make room", k->workspace_id, removed);
+    k->prune_ms = now + (removed > 0 || tight ? PRUNE_FULL_EVERY_MS : PRUNE_EVERY_MS);
+}
+
+/* ---- execs ---- */
+
+static int64_t tail_deadline(const struct exec *e)
+{
+    int64_t deadline = INT64_MAX;
+    for (unsigned i = 0; i < 2; i++)
+        if (e->now.tails[i].length > 0 && e->now.tails[i].deadline_ms < deadline)
+            deadline = e->now.tails[i].deadline_ms;
+    return deadline;
+}
+
+static void earlier(int64_t *deadline, int64_t other)
+{
+    if (other < *deadline)
+        *deadline = other;
+}
+
+static int64_t exec_deadline(const struct keeper *k, const struct exec *e)
+{
+    int64_t deadline = e->timeout_ms;
+    earlier(&deadline, e->kill_ms);
+    if (!k->journal.full)
+        earlier(&deadline, tail_deadline(e));
+    return deadline;
+}
+
+static void exec_tick(struct keeper *k, struct exec *e, int64_t now)
+{
+    if (e->timeout_ms <= now) {
+        e->timeout_ms = INT64_MAX;
+        e->timeout_fired = true;
+        live_end_tree(k, e, SIGTERM);
+    }
+    if (e->kill_ms <= now) {
+        e->kill_ms = INT64_MAX;
+        e->kill_sent = true;
+        link_signal(k, e->now.head.stream, SIGKILL, true);
+        if (e->now.closed)
+            journal_add(k, e, ENTRY_TOUCH, 0, 0); /* so that it is let go */
+    }
+    for (unsigned i = 0; i < 2 && !k->journal.full; i++)
+        if (e->now.tails[i].length > 0 && e->now.tails[i].deadline_ms <= now)
+            journal_add_flush(k, e, i);
+}
+
+/* ---- all ---- */
+
+int64_t life_deadline(const struct keeper *k)
+{
+    int64_t deadline = idle_deadline(k);
+    earlier(&deadline, k->absolute_ms);
+    earlier(&deadline, k->enforce_ms);
+    earlier(&deadline, k->prune_ms);
+    earlier(&deadline, k->journal.shed_ms);
+    if (k->journal.full)
+        earlier(&deadline, k->journal.retry_ms);
+    for (const struct exec *e = k->execs; e != NULL; e = e->next)
+        earlier(&deadline, exec_deadline(k, e));
+    return deadline;
+}
+
+void life_tick(struct keeper *k)
+{
+    int64_t now = clock_boottime_ms();
+    if (k->absolute_ms <= now)
+        stop_want(k, "stopped", "workspace stopped: timeout");
+    if (idle_deadline(k) <= now)
+        stop_want(k, "stopped", "workspace stopped: idle timeout");
+    if (k->enforce_ms <= now && !k->agent_gone)
+        enforce(k, now);
+    if (k->prune_ms <= now)
+        prune(k, now);
+    for (struct exec *e = k->execs; e != NULL; e = e->next)
+        exec_tick(k, e, now);
+    if (k->journal.shed_ms <= now)
+        journal_shed(&k->journal);
+    journal_write(k);
+}

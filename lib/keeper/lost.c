@@ -1,0 +1,98 @@
+/* Writes the end of execs that cannot tell it themselves. Knows the store only. */
+#include "lib/keeper/lost.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/memory.h"
+#include "lib/base/utf8.h"
+
+#include <stdio.h>
+
+#define EXECS_A_READ 64
+
+static void copy_reason(char *to, size_t size, const char *text)
+{
+    size_t length = strnlen(text, size - 1);
+    length = utf8_valid_prefix(text, length);
+    memcpy(to, text, length);
+    to[length] = '\0';
+}
+
+int lost_append(struct events_writer *w, struct exec_head *head, const char *text, int64_t wall_us,
+                struct error *err)
+{
+    char members[160];
+    int64_t from = head->started_us != 0 ? head->started_us : head->created_us;
+    head->state = EXEC_FAILED;
+    head->waiting_for_input = false;
+    head->has_returncode = false;
+    head->finished_us = head->updated_us = wall_us;
+    head->duration_ms = wall_us > from ? (wall_us - from) / 1000 : 0;
+    copy_reason(head->reason, sizeof(head->reason), text);
+    struct event error_event = {
+        .type = EVENT_ERROR, .wall_us = wall_us, .data = head->reason, .length = strlen(head->reason)
+    };
+    if (events_append(w, head, &error_event, err) < 0)
+        return -1;
+    int length = snprintf(members, sizeof(members),
+                          "\"returncode\":null,\"signal\":null,\"timed_out\":false,\"oom_killed\":false,"
+                          "\"state\":\"failed\",\"duration_ms\":%lld",
+                          (long long)head->duration_ms);
+    struct event exit_event = {
+        .type = EVENT_EXIT, .wall_us = wall_us, .data = members, .length = (size_t)length
+    };
+    if (events_append(w, head, &exit_event, err) < 0)
+        return -1;
+    head->exit_seq = exit_event.seq;
+    return 0;
+}
+
+static int lose_one(struct events_writer *w, struct exec_head *head, const char *why, struct error *err)
+{
+    char text[sizeof(head->reason)];
+    snprintf(text, sizeof(text), "lost: %s", why);
+    if (lost_append(w, head, text, clock_wall_us(), err) < 0)
+        return -1;
+    return events_put_exec(w, head, err);
+}
+
+static int lose_batch(struct events_writer *w, struct exec_head *heads, size_t count, const char *why,
+                      struct error *err)
+{
+    if (events_begin(w, err) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        if (lose_one(w, &heads[i], why, err) < 0) {
+            events_abort(w);
+            return -1;
+        }
+    return events_commit(w, err);
+}
+
+/* Keeps those without a final event, in place. */
+static size_t keep_open_ones(struct exec_head *heads, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (heads[i].exit_seq == 0)
+            heads[kept++] = heads[i];
+    return kept;
+}
+
+long lost_finish(struct events_writer *w, const char *why, struct error *err)
+{
+    _cleanup_free_ struct exec_head *heads = xcalloc(EXECS_A_READ, sizeof(*heads));
+    uint32_t before = 0;
+    long total = 0;
+    for (;;) {
+        long count = events_list_execs(events_writer_reader(w), before, heads, EXECS_A_READ, err);
+        if (count <= 0)
+            return count < 0 ? -1 : total;
+        before = heads[count - 1].stream;
+        size_t open = keep_open_ones(heads, (size_t)count);
+        if (open > 0 && lose_batch(w, heads, open, why, err) < 0)
+            return -1;
+        total += (long)open;
+        if (before == 0)
+            return total;
+    }
+}

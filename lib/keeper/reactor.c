@@ -1,0 +1,122 @@
+/* Owns an epoll descriptor and a boot-time timer. A source that is removed while its event is pending is
+ * skipped. Knows nothing of what its sources are. */
+#include "lib/keeper/reactor.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/memory.h"
+
+#include <errno.h>
+#include <sys/timerfd.h>
+
+#define EVENTS_A_TURN 64
+#define SHORT_WAIT_MS                                                                                        \
+    1000 /* shorter waits go by epoll's own clock: a suspend in between is late by less than that */
+
+struct reactor_source {
+    struct reactor *reactor;
+    int fd;
+    uint32_t events;
+    reactor_ready *ready;
+    void *user;
+};
+
+struct reactor {
+    int epoll_fd, timer_fd;
+    int64_t armed_ms;
+    struct epoll_event pending[EVENTS_A_TURN];
+    int pending_count;
+};
+
+struct reactor *reactor_new(struct error *err)
+{
+    struct reactor *r = xcalloc(1, sizeof(*r));
+    r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    r->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
+    if (r->epoll_fd < 0 || r->timer_fd < 0 ||
+        epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, r->timer_fd, &event) < 0) {
+        error_errno(err, ERROR_INTERNAL, errno, "cannot make an event loop");
+        reactor_free(r);
+        return NULL;
+    }
+    return r;
+}
+
+void reactor_free(struct reactor *r)
+{
+    if (r == NULL)
+        return;
+    memory_close_fd(&r->epoll_fd);
+    memory_close_fd(&r->timer_fd);
+    free(r);
+}
+
+struct reactor_source *reactor_add(struct reactor *r, int fd, uint32_t events, reactor_ready *ready,
+                                   void *user)
+{
+    struct reactor_source *s = xcalloc(1, sizeof(*s));
+    *s = (struct reactor_source){ .reactor = r, .fd = fd, .events = events, .ready = ready, .user = user };
+    struct epoll_event event = { .events = events, .data.ptr = s };
+    if (epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+        abort(); /* a descriptor that cannot be watched is a bug of the caller, or the kernel is out of memory
+                  */
+    return s;
+}
+
+void reactor_change(struct reactor_source *s, uint32_t events)
+{
+    if (s->events == events)
+        return;
+    struct epoll_event event = { .events = events, .data.ptr = s };
+    if (epoll_ctl(s->reactor->epoll_fd, EPOLL_CTL_MOD, s->fd, &event) == 0)
+        s->events = events;
+}
+
+void reactor_remove(struct reactor_source *s)
+{
+    if (s == NULL)
+        return;
+    struct reactor *r = s->reactor;
+    epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
+    for (int i = 0; i < r->pending_count; i++)
+        if (r->pending[i].data.ptr == s)
+            r->pending[i].data.ptr = NULL;
+    free(s);
+}
+
+static int arm(struct reactor *r, int64_t deadline_ms)
+{
+    if (deadline_ms == INT64_MAX)
+        return -1;
+    int64_t left = deadline_ms - clock_boottime_ms();
+    if (left <= SHORT_WAIT_MS)
+        return left < 0 ? 0 : (int)left;
+    if (r->armed_ms != deadline_ms) {
+        struct itimerspec when = { .it_value = { deadline_ms / 1000, (deadline_ms % 1000) * 1000000 } };
+        timerfd_settime(r->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+        r->armed_ms = deadline_ms;
+    }
+    return -1;
+}
+
+static void timer_drain(struct reactor *r)
+{
+    uint64_t count;
+    if (read(r->timer_fd, &count, sizeof(count)) > 0)
+        r->armed_ms = 0;
+}
+
+void reactor_turn(struct reactor *r, int64_t deadline_ms)
+{
+    int count = epoll_wait(r->epoll_fd, r->pending, EVENTS_A_TURN, arm(r, deadline_ms));
+    if (count <= 0)
+        return;
+    r->pending_count = count;
+    timer_drain(r);
+    for (int i = 0; i < count; i++) {
+        struct reactor_source *s = r->pending[i].data.ptr;
+        if (s != NULL)
+            s->ready(s->user, r->pending[i].events);
+    }
+    r->pending_count = 0;
+}

@@ -1,0 +1,163 @@
+/* The end of a workspace's run, whatever the cause: sandbox, last output, final events, record, answers, and,
+ * where it is to be removed, its files and logs. What could not be written keeps the record at "running", so
+ * that the warden does it later. */
+#include "lib/base/io.h"
+#include "lib/keeper/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define DRAIN_MS      1000
+#define FULL_STORE_MS 5000
+#define ANSWER_MS     1000
+
+void stop_want(struct keeper *k, const char *state, const char *format, ...)
+{
+    va_list arguments;
+    if (k->stop.wanted)
+        return;
+    k->stop.wanted = true;
+    k->stop.state = state;
+    va_start(arguments, format);
+    vsnprintf(k->stop.reason, sizeof(k->stop.reason), format, arguments);
+    va_end(arguments);
+}
+
+int keeper_stop(struct keeper_call *call, bool remove, struct error *err)
+{
+    struct keeper *k = keeper_of(call);
+    if (k->stop.wanted)
+        return error_set(err, ERROR_CONFLICT, "the workspace is stopping");
+    stop_want(k, "stopped", remove ? "workspace terminated" : "workspace stopped");
+    k->stop.call = call;
+    k->stop.remove = remove;
+    return 1;
+}
+
+static json_t *returncode_of(struct keeper *k)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    struct sandbox_status status = { 0 };
+    if (k->driver->inspect(k->config, k->sandbox, json_object_get(k->record, "handle"), &status, &err) < 0 ||
+        !status.has_returncode)
+        return json_null();
+    return json_integer(status.returncode);
+}
+
+static void end_sandbox(struct keeper *k)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    if (k->driver->terminate(k->config, k->sandbox, json_object_get(k->record, "handle"), &err) < 0)
+        log_error("%s: cannot end the sandbox: %s", k->workspace_id, err.message);
+}
+
+/* All that is known goes into the log, also where that takes some patience. */
+static bool finish_execs(struct keeper *k)
+{
+    char text[sizeof(k->stop.reason) + 8];
+    int64_t deadline_ms = clock_boottime_ms() + FULL_STORE_MS;
+    snprintf(text, sizeof(text), "lost: %s", k->stop.reason);
+    for (struct exec *e = k->execs; e != NULL; e = e->next)
+        if (!e->now.over)
+            journal_add_text(k, e, ENTRY_LOST, text, strlen(text));
+    while (!journal_write(k)) {
+        if (clock_boottime_ms() > deadline_ms)
+            return false;
+        usleep(50000);
+        life_tick(k);
+    }
+    return true;
+}
+
+static void write_record(struct keeper *k)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    int64_t now = clock_wall_us();
+    json_t *changes = json_pack("{s:s, s:s, s:I, s:I, s:I, s:n, s:n}", "state", k->stop.state, "reason",
+                                k->stop.reason, "expires_us", (json_int_t)0, "stopped_us", (json_int_t)now,
+                                "used_us", (json_int_t)now, "handle", "keeper");
+    if (changes != NULL)
+        json_object_set_new(changes, "returncode", returncode_of(k));
+    if (keeper_patch(k, changes, &err) < 0)
+        log_error("%s: cannot write the record: %s", k->workspace_id, err.message);
+}
+
+static void close_logs(struct keeper *k)
+{
+    flusher_free(STEAL(k->flusher));
+    events_writer_close(STEAL(k->events));
+}
+
+/* Renamed out of sight now; the warden empties the trash. */
+static int discard_files(struct keeper *k, struct error *err)
+{
+    char random[9];
+    id_random_hex(random, 8);
+    _cleanup_free_ char *from = config_path(k->config, "workspaces", k->workspace_id);
+    _cleanup_free_ char *leaf = xasprintf("%s-%s", k->workspace_id, random);
+    _cleanup_free_ char *to = config_path(k->config, "trash", leaf);
+    _cleanup_free_ char *trash = config_path(k->config, "trash", NULL);
+    if (io_ensure_directory(trash, 0700, err) < 0)
+        return -1;
+    if (rename(from, to) < 0 && errno != ENOENT)
+        return error_errno(err, ERROR_INTERNAL, errno, "cannot remove the workspace's files");
+    return 0;
+}
+
+static int discard_all(struct keeper *k, struct error *err)
+{
+    close_logs(k);
+    if (discard_files(k, err) < 0 || events_discard(k->config->state_dir, k->workspace_id, err) < 0 ||
+        state_remove_workspace(k->state, k->workspace_id, false, err) < 0)
+        return -1;
+    _cleanup_free_ char *lock = xasprintf("%s.lock", k->workspace_id);
+    _cleanup_free_ char *path = config_path(k->config, "run", lock);
+    unlink(path);
+    return 0;
+}
+
+static json_t *terminated_answer(const struct keeper *k)
+{
+    json_t *returncode = json_object_get(k->record, "returncode"),
+           *sandbox_id = json_object_get(k->record, "sandbox_id");
+    return json_pack("{s:b, s:O, s:O, s:s}", "terminated", 1, "returncode",
+                     returncode != NULL ? returncode : json_null(), "sandbox_id",
+                     sandbox_id != NULL ? sandbox_id : json_null(), "workspace_id", k->workspace_id);
+}
+
+static void answer(struct keeper *k)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    json_auto_t *ret = NULL;
+    struct keeper_call *call = STEAL(k->stop.call);
+    if (k->stop.remove && discard_all(k, &err) == 0)
+        ret = terminated_answer(k);
+    else if (!k->stop.remove)
+        ret = json_incref(k->record);
+    if (call != NULL)
+        keeper_reply(call, ret, ret != NULL ? NULL : &err);
+    if (ret == NULL)
+        log_error("%s: %s", k->workspace_id, err.message);
+    _cleanup_error_ struct error stopping = ERROR_INIT;
+    error_set(&stopping, ERROR_UNAVAILABLE, "%s", k->stop.reason);
+    server_fail_calls(k, &stopping);
+    peers_drain(k->peers, clock_boottime_ms() + ANSWER_MS);
+}
+
+void stop_now(struct keeper *k)
+{
+    log_info("workspace=%s stopping: %s", k->workspace_id, k->stop.reason);
+    peers_close_listener(k->peers);
+    link_flush(k);
+    end_sandbox(k);
+    link_drain(k, clock_boottime_ms() + DRAIN_MS);
+    k->agent_gone = true;
+    if (finish_execs(k))
+        write_record(k);
+    else
+        log_error("%s: the last events could not be written; left to the warden", k->workspace_id);
+    answer(k);
+}
