@@ -16,6 +16,8 @@ static const struct command {
 } commands[] = {
     { "serve", "[--socket PATH|HOST:PORT]", "answer FastCGI requests on a socket, or on descriptor 0",
       cmd_serve, true },
+    { "warden", "", "start, mend and sweep the workspaces of a state directory", cmd_warden, true },
+    { "keep", "WS", "run one workspace (the warden starts it)", cmd_keep, true },
 };
 
 static void print_usage(FILE *out)

@@ -1,0 +1,349 @@
+/* What each workspace needs next: a start (four at a time, with back-off after failures, shared by all who
+ * ask), a mend after its keeper died, a removal. One thing at a time for each workspace; nothing here waits.
+ */
+#include "lib/base/io.h"
+#include "lib/warden/internal.h"
+
+static struct place *place_find(struct warden *w, const char *id)
+{
+    for (struct place *p = w->places; p != NULL; p = p->next)
+        if (strcmp(p->id, id) == 0)
+            return p;
+    return NULL;
+}
+
+struct place *place_get(struct warden *w, const char *id)
+{
+    struct place *p = place_find(w, id);
+    if (p != NULL)
+        return p;
+    p = xcalloc(1, sizeof(*p));
+    memcpy(p->id, id, ID_SIZE);
+    p->next = w->places;
+    w->places = p;
+    return p;
+}
+
+void place_free(struct place *p)
+{
+    while (p->starters != NULL)
+        free(({
+            struct waiter *first = p->starters;
+            p->starters = first->next;
+            first;
+        }));
+    while (p->removers != NULL)
+        free(({
+            struct waiter *first = p->removers;
+            p->removers = first->next;
+            first;
+        }));
+    json_decref(p->spec);
+    error_clear(&p->last);
+    free(p);
+}
+
+/* ---- who waits ---- */
+
+static void waiter_add(struct waiter **list, struct peer *peer, uint32_t stream)
+{
+    struct waiter *waiter = xcalloc(1, sizeof(*waiter));
+    *waiter = (struct waiter){ .next = *list, .peer = peer, .stream = stream };
+    *list = waiter;
+}
+
+static void waiters_answer(struct waiter **list, const json_t *ret, const struct error *err)
+{
+    while (*list != NULL) {
+        struct waiter *waiter = *list;
+        *list = waiter->next;
+        channel_send_reply(peer_channel(waiter->peer), waiter->stream, ret, err);
+        free(waiter);
+    }
+}
+
+static void waiters_forget(struct waiter **list, const struct peer *peer)
+{
+    while (*list != NULL) {
+        struct waiter *waiter = *list;
+        if (waiter->peer != peer) {
+            list = &waiter->next;
+            continue;
+        }
+        *list = waiter->next;
+        free(waiter);
+    }
+}
+
+void place_forget_peer(struct warden *w, const struct peer *peer)
+{
+    for (struct place *p = w->places; p != NULL; p = p->next) {
+        waiters_forget(&p->starters, peer);
+        waiters_forget(&p->removers, peer);
+    }
+}
+
+/* ---- answers ---- */
+
+static void answer_record(struct place *p, const json_t *record)
+{
+    json_auto_t *ret = json_pack("{s:O}", "record", record);
+    waiters_answer(&p->starters, ret, NULL);
+}
+
+static void answer_stored_record(struct warden *w, struct place *p)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    json_auto_t *record = NULL;
+    if (state_get_workspace(w->state, p->id, &record, &err) < 0)
+        waiters_answer(&p->starters, NULL, &err);
+    else
+        answer_record(p, record);
+}
+
+static void answer_backoff(struct place *p, int64_t now)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    error_set(&err, ERROR_DRIVER, "the workspace could not be started: %s", p->last.message);
+    err.retry_after = (int)((p->not_before_ms - now + 999) / 1000);
+    waiters_answer(&p->starters, NULL, &err);
+}
+
+/* ---- starting ---- */
+
+/* What the workspace itself is to blame for, not the place where it runs, is no reason to wait. */
+static bool counts_as_failure(enum error_code code)
+{
+    return code != ERROR_NOT_FOUND && code != ERROR_TOO_MANY && code != ERROR_CONFLICT &&
+           code != ERROR_INVALID;
+}
+
+static void start_failed(struct place *p, struct error *err)
+{
+    waiters_answer(&p->starters, NULL, err);
+    if (p->spec != NULL || !counts_as_failure(err->code))
+        return;
+    int64_t pause = WARDEN_BACKOFF_MIN_MS << (p->failures < 6 ? p->failures : 6);
+    p->failures++;
+    p->not_before_ms = clock_boottime_ms() + (pause < WARDEN_BACKOFF_MAX_MS ? pause : WARDEN_BACKOFF_MAX_MS);
+    error_clear(&p->last);
+    error_move(&p->last, err);
+}
+
+static void start_keeper(struct warden *w, struct place *p)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    p->keeper = child_start(w, CHILD_KEEPER, p, p->spec, &err);
+    if (p->keeper == NULL) {
+        start_failed(p, &err);
+        json_decref(STEAL(p->spec));
+        return;
+    }
+    p->keeper->deadline_ms = clock_boottime_ms() + WARDEN_START_MS;
+    w->starting++;
+}
+
+static void keeper_told(struct place *p, const json_t *line)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    json_t *record = json_object_get(line, "ret"), *existing = json_object_get(line, "existing"),
+           *packed = json_object_get(line, "error");
+    if (record != NULL) {
+        p->failures = 0;
+        answer_record(p, record);
+    } else if (existing != NULL) {
+        json_auto_t *ret = json_pack("{s:O}", "existing", existing);
+        waiters_answer(&p->starters, ret, NULL);
+    } else {
+        if (packed != NULL)
+            error_unpack(&err, packed);
+        else
+            error_set(&err, ERROR_DRIVER, "the workspace's keeper ended while it started");
+        start_failed(p, &err);
+    }
+    json_decref(STEAL(p->spec));
+}
+
+static void remove_told(struct place *p, const json_t *line)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    json_t *ret = json_object_get(line, "ret"), *packed = json_object_get(line, "error");
+    if (packed != NULL)
+        error_unpack(&err, packed);
+    else if (ret == NULL)
+        error_set(&err, ERROR_INTERNAL, "the removal ended without a word");
+    waiters_answer(&p->removers, ret, ret != NULL ? NULL : &err);
+}
+
+static void mend_told(struct place *p, const json_t *line)
+{
+    p->mend = json_object_get(line, "ret") == NULL;
+    if (!p->mend) {
+        p->mend_failures = 0;
+        return;
+    }
+    int64_t pause = WARDEN_BACKOFF_MIN_MS << (p->mend_failures < 6 ? p->mend_failures : 6);
+    p->mend_failures++;
+    p->mend_ms = clock_boottime_ms() + (pause < WARDEN_BACKOFF_MAX_MS ? pause : WARDEN_BACKOFF_MAX_MS);
+}
+
+void place_told(struct child *c, const json_t *line)
+{
+    c->deadline_ms = INT64_MAX;
+    if (c->kind == CHILD_KEEPER) {
+        c->warden->starting--;
+        keeper_told(c->place, line);
+    } else if (c->kind == CHILD_REMOVE) {
+        remove_told(c->place, line);
+    } else {
+        mend_told(c->place, line);
+    }
+}
+
+/* A keeper that ended in order has written so; whatever else the record says is to be mended. */
+static bool needs_mending(struct warden *w, const char *id)
+{
+    json_auto_t *record = NULL;
+    if (state_get_workspace(w->state, id, &record, NULL) < 0)
+        return false;
+    const char *state = json_string_value(json_object_get(record, "state"));
+    return state != NULL && (strcmp(state, "running") == 0 || strcmp(state, "creating") == 0);
+}
+
+void place_ended(struct child *c)
+{
+    struct warden *w = c->warden;
+    struct place *p = c->place;
+    if (p->chore == c) {
+        p->chore = NULL;
+        w->chores--;
+    }
+    if (p->keeper == c) {
+        p->keeper = NULL;
+        p->mend = needs_mending(w, p->id);
+        p->mend_ms = 0;
+        if (p->mend)
+            log_warning("workspace=%s its keeper died", p->id);
+    }
+    w->trash_ms = clock_boottime_ms() + 1000;
+}
+
+/* ---- requests ---- */
+
+/* A keeper that is about to end takes no more connections; its end is then waited for. */
+static bool keeper_listens(struct warden *w, const struct place *p)
+{
+    _cleanup_free_ char *leaf = xasprintf("%s.sock", p->id);
+    _cleanup_free_ char *path = config_path(w->config, "run", leaf);
+    _cleanup_close_ int fd = io_connect_unix(path, NULL);
+    return fd >= 0;
+}
+
+void place_request_start(struct warden *w, const char *id, struct peer *peer, uint32_t stream)
+{
+    struct place *p = place_get(w, id);
+    waiter_add(&p->starters, peer, stream);
+    if (p->keeper != NULL && p->keeper->told && keeper_listens(w, p))
+        answer_stored_record(w, p);
+}
+
+void place_request_create(struct warden *w, const char *id, json_t *spec, struct peer *peer, uint32_t stream)
+{
+    struct place *p = place_get(w, id);
+    if (p->keeper != NULL || p->chore != NULL || p->spec != NULL) {
+        _cleanup_error_ struct error err = ERROR_INIT;
+        error_set(&err, ERROR_CONFLICT, "the workspace exists");
+        channel_send_reply(peer_channel(peer), stream, NULL, &err);
+        return;
+    }
+    p->spec = json_incref(spec);
+    waiter_add(&p->starters, peer, stream);
+}
+
+void place_request_remove(struct warden *w, const char *id, struct peer *peer, uint32_t stream)
+{
+    struct place *p = place_get(w, id);
+    waiter_add(&p->removers, peer, stream);
+    if (p->keeper != NULL && p->keeper->told && keeper_listens(w, p)) {
+        _cleanup_error_ struct error err = ERROR_INIT;
+        error_set(&err, ERROR_CONFLICT, "the workspace is running");
+        waiters_answer(&p->removers, NULL, &err);
+    }
+}
+
+/* ---- advancing ---- */
+
+static void start_chore(struct warden *w, struct place *p, enum child_kind kind)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    if (w->chores >= WARDEN_CHORES_MAX)
+        return;
+    p->chore = child_start(w, kind, p, NULL, &err);
+    if (p->chore != NULL) {
+        p->chore->deadline_ms = clock_boottime_ms() + WARDEN_CHORE_MS;
+        w->chores++;
+        return;
+    }
+    log_error("%s: %s", p->id, err.message);
+    if (kind == CHILD_REMOVE)
+        waiters_answer(&p->removers, NULL, &err);
+    else
+        p->mend_ms = clock_boottime_ms() + WARDEN_BACKOFF_MIN_MS;
+}
+
+static void advance(struct warden *w, struct place *p, int64_t now)
+{
+    struct child *busy = p->chore != NULL ? p->chore : p->keeper;
+    if (busy != NULL && busy->deadline_ms <= now) {
+        log_error("%s: a process of it takes too long and is killed", p->id);
+        busy->deadline_ms = INT64_MAX;
+        child_kill(busy);
+    }
+    if (busy != NULL)
+        return;
+    if (p->removers != NULL)
+        start_chore(w, p, CHILD_REMOVE);
+    else if (p->starters != NULL && p->not_before_ms > now)
+        answer_backoff(p, now);
+    else if (p->starters != NULL && w->starting < WARDEN_STARTS_MAX)
+        start_keeper(w, p);
+    else if (p->starters == NULL && p->mend && p->mend_ms <= now)
+        start_chore(w, p, CHILD_MEND);
+}
+
+static bool is_over(const struct place *p, int64_t now)
+{
+    return p->keeper == NULL && p->chore == NULL && p->starters == NULL && p->removers == NULL &&
+           p->spec == NULL && !p->mend && p->not_before_ms + WARDEN_BACKOFF_MAX_MS <= now;
+}
+
+void places_advance(struct warden *w)
+{
+    int64_t now = clock_boottime_ms();
+    for (struct place **link = &w->places; *link != NULL;) {
+        struct place *p = *link;
+        advance(w, p, now);
+        if (p->spec != NULL && p->starters == NULL &&
+            p->keeper == NULL) /* who wanted it went away before it was begun */
+            json_decref(STEAL(p->spec));
+        if (!is_over(p, now)) {
+            link = &p->next;
+            continue;
+        }
+        *link = p->next;
+        place_free(p);
+    }
+}
+
+int64_t places_deadline(const struct warden *w)
+{
+    int64_t deadline = INT64_MAX;
+    for (const struct place *p = w->places; p != NULL; p = p->next) {
+        const struct child *busy = p->chore != NULL ? p->chore : p->keeper;
+        if (busy != NULL && busy->deadline_ms < deadline)
+            deadline = busy->deadline_ms;
+        if (busy == NULL && p->mend && p->mend_ms < deadline && w->chores < WARDEN_CHORES_MAX)
+            deadline = p->mend_ms;
+    }
+    return deadline;
+}

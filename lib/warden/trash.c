@@ -1,0 +1,53 @@
+/* Empties <state_dir>/trash, whatever lies there and however it is protected. As slowly as the machine's
+ * other work wants. */
+#include "lib/base/io.h"
+#include "lib/base/log.h"
+#include "lib/warden/chore.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#define IOPRIO_IDLE        (3 << 13) /* ioprio_set(2) */
+#define IOPRIO_WHO_PROCESS 1
+
+static void be_nice(void)
+{
+    setpriority(PRIO_PROCESS, 0, 19);
+    syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
+}
+
+static int empty(DIR *dir, struct error *err)
+{
+    int failed = 0;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        _cleanup_error_ struct error one = ERROR_INIT;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (io_remove_tree(dirfd(dir), entry->d_name, &one) == 0)
+            continue;
+        log_warning("trash: %s", one.message);
+        failed++;
+    }
+    return failed == 0 ? 0 : error_set(err, ERROR_INTERNAL, "%d entries could not be removed", failed);
+}
+
+int chore_trash(const struct chore *c, const char *unused, struct error *err)
+{
+    _cleanup_free_ char *lock = config_path(c->config, "run", "trash.lock");
+    _cleanup_free_ char *path = config_path(c->config, "trash", NULL);
+    _cleanup_close_ int lock_fd = -1;
+    (void)unused;
+    be_nice();
+    int locked = io_lock_file(lock, &lock_fd, err);
+    if (locked <= 0)
+        return locked;
+    DIR *dir = opendir(path);
+    if (dir == NULL)
+        return errno == ENOENT ? 0 : error_errno(err, ERROR_INTERNAL, errno, "cannot open the trash");
+    int rc = empty(dir, err);
+    closedir(dir);
+    return rc;
+}

@@ -1,0 +1,219 @@
+/* The warden's main: one for each state directory, by lock; its socket and its loop. What is to be done for a
+ * workspace is place.c's. */
+#include "lib/base/io.h"
+#include "lib/warden/internal.h"
+#include "lib/warden/settings.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+
+/* ---- requests ---- */
+
+static void refuse(struct peer *peer, uint32_t stream, enum error_code code, const char *text)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    error_set(&err, code, "%s", text);
+    channel_send_reply(peer_channel(peer), stream, NULL, &err);
+}
+
+static void on_start(struct warden *w, struct peer *peer, uint32_t stream, const json_t *message,
+                     const char *id)
+{
+    (void)message;
+    place_request_start(w, id, peer, stream);
+}
+
+static void on_create(struct warden *w, struct peer *peer, uint32_t stream, const json_t *message,
+                      const char *id)
+{
+    json_t *idempotency = json_object_get(message, "idempotency");
+    json_auto_t *spec = json_pack("{s:O}", "record", json_object_get(message, "record"));
+    if (json_is_object(idempotency))
+        json_object_set(spec, "idempotency", idempotency);
+    place_request_create(w, id, spec, peer, stream);
+}
+
+static void on_remove(struct warden *w, struct peer *peer, uint32_t stream, const json_t *message,
+                      const char *id)
+{
+    (void)message;
+    place_request_remove(w, id, peer, stream);
+}
+
+static void on_ping(struct warden *w, struct peer *peer, uint32_t stream, const json_t *message,
+                    const char *id)
+{
+    json_auto_t *ret = json_pack("{s:i}", "pid", (int)getpid());
+    (void)w;
+    (void)message;
+    (void)id;
+    channel_send_reply(peer_channel(peer), stream, ret, NULL);
+}
+
+static const struct request {
+    const char *op;
+    bool needs_id;
+    void (*run)(struct warden *w, struct peer *peer, uint32_t stream, const json_t *message, const char *id);
+} requests[] = {
+    { "start", true, on_start },
+    { "create", true, on_create },
+    { "remove", true, on_remove },
+    { "ping", false, on_ping },
+};
+
+static const struct request *find_request(const char *op)
+{
+    for (size_t i = 0; op != NULL && i < N_ELEMENTS(requests); i++)
+        if (strcmp(requests[i].op, op) == 0)
+            return &requests[i];
+    return NULL;
+}
+
+static const char *workspace_of(const json_t *message)
+{
+    const json_t *from =
+        json_object_get(message, "workspace_id") != NULL ? message : json_object_get(message, "record");
+    return json_string_value(json_object_get(from, "workspace_id"));
+}
+
+static void peer_frame(void *user, struct peer *peer, const struct frame *frame, const char *data,
+                       size_t length)
+{
+    if (frame->type != FRAME_REQUEST)
+        return;
+    json_auto_t *message = json_loadb(data, length, 0, NULL);
+    const struct request *request = find_request(json_string_value(json_object_get(message, "op")));
+    const char *id = workspace_of(message);
+    if (request == NULL)
+        refuse(peer, frame->stream, ERROR_INVALID, "no such request");
+    else if (request->needs_id && !id_is_valid(ID_WORKSPACE, id))
+        refuse(peer, frame->stream, ERROR_INVALID, "no workspace is named");
+    else
+        request->run(user, peer, frame->stream, message, id);
+}
+
+static void peer_gone(void *user, struct peer *peer)
+{
+    place_forget_peer(user, peer);
+}
+
+static const struct peers_handlers handlers = { .frame = peer_frame, .gone = peer_gone };
+
+/* ---- main ---- */
+
+static void signal_ready(void *user, uint32_t events)
+{
+    struct warden *w = user;
+    struct signalfd_siginfo info;
+    (void)events;
+    while (read(w->signal_fd, &info, sizeof(info)) == sizeof(info))
+        if (info.ssi_signo != SIGHUP)
+            w->ending = true;
+}
+
+static int block_signals(struct error *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd >= 0 ? fd : error_errno(err, ERROR_INTERNAL, errno, "signalfd");
+}
+
+static int make_folders(const struct config *config, struct error *err)
+{
+    static const char *const names[] = { "run", "workspaces", "events", "trash" };
+    for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+        _cleanup_free_ char *path = config_path(config, names[i], NULL);
+        if (io_ensure_directory(path, 0700, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int open_house(struct warden *w, struct error *err)
+{
+    _cleanup_free_ char *path = config_path(w->config, "run/warden.sock", NULL);
+    w->signal_fd = block_signals(err);
+    if (w->signal_fd < 0)
+        return -1;
+    w->state = state_open(w->config->state_dir, err);
+    w->reactor = w->state != NULL ? reactor_new(err) : NULL;
+    if (w->reactor == NULL)
+        return -1;
+    w->peers = peers_listen(w->reactor, path, w->config->state_dir, &handlers, w, err);
+    return w->peers != NULL ? 0 : -1;
+}
+
+static int64_t next_deadline(const struct warden *w)
+{
+    int64_t deadline = places_deadline(w);
+    if (w->round_ms < deadline)
+        deadline = w->round_ms;
+    return w->trash_ms < deadline ? w->trash_ms : deadline;
+}
+
+static void loop(struct warden *w)
+{
+    struct reactor_source *signals = reactor_add(w->reactor, w->signal_fd, EPOLLIN, signal_ready, w);
+    w->trash_ms = INT64_MAX;
+    malloc_trim(0);
+    while (!w->ending) {
+        round_tick(w);
+        places_advance(w);
+        peers_flush(w->peers);
+        reactor_turn(w->reactor, next_deadline(w));
+    }
+    reactor_remove(signals);
+}
+
+static void take_down(struct warden *w)
+{
+    peers_free(w->peers);
+    while (w->children != NULL)
+        child_free(w->children);
+    while (w->places != NULL) {
+        struct place *p = w->places;
+        w->places = p->next;
+        place_free(p);
+    }
+    reactor_free(w->reactor);
+    if (w->state != NULL)
+        state_close(w->state);
+    memory_close_fd(&w->signal_fd);
+}
+
+static int run_locked(struct warden *w, struct error *err)
+{
+    w->environment = settings_environment(w->config);
+    int rc = open_house(w, err);
+    if (rc == 0) {
+        log_info("watching over %s", w->config->state_dir);
+        loop(w);
+    }
+    take_down(w);
+    settings_free_environment(w->environment);
+    return rc;
+}
+
+int warden_run(const struct config *config, const char *program)
+{
+    struct warden w = { .config = config, .program = program, .signal_fd = -1 };
+    _cleanup_error_ struct error err = ERROR_INIT;
+    _cleanup_free_ char *path = config_path(config, "run/warden.lock", NULL);
+    _cleanup_close_ int lock_fd = -1;
+    int rc = make_folders(config, &err);
+    if (rc == 0)
+        rc = io_lock_file(path, &lock_fd, &err);
+    if (rc == 1)
+        rc = run_locked(&w, &err);
+    if (rc < 0)
+        log_error("%s", err.message);
+    return rc < 0 ? 1 : 0;
+}
