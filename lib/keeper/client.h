@@ -1,5 +1,6 @@
-/* A worker's side of keepers and of the warden: one connection to each, requests numbered, subscriptions counted by exec. Never blocks; the owner
- * of the loop watches one descriptor (an epoll set of its own) and calls keeper_client_turn when it is readable. */
+/* A worker's side of keepers and of the warden: one connection to each, requests numbered, subscriptions
+ * counted by exec. Never blocks; the owner of the loop watches one descriptor (an epoll set of its own) and
+ * calls keeper_client_turn when it is readable. */
 #ifndef KEEPER_CLIENT_H
 #define KEEPER_CLIENT_H
 
@@ -9,7 +10,8 @@
 
 struct keeper_client;
 
-/* ensure: called where no warden answers, at most once in two seconds (the warden's room lies higher); may be NULL. */
+/* ensure: called where no warden answers, at most once in two seconds (the warden's room lies higher); may be
+ * NULL. */
 typedef void keeper_ensure(void *user);
 struct keeper_client *keeper_client_new(const struct config *config, keeper_ensure *ensure, void *user);
 void keeper_client_free(struct keeper_client *c);
@@ -17,36 +19,43 @@ int keeper_client_fd(const struct keeper_client *c); /* EPOLLIN */
 /* Handles what is ready, deadlines too (a timer stands in the same set); callbacks run inside. */
 void keeper_client_turn(struct keeper_client *c);
 
-/* Exactly once, never inside the call that made the request: either err is NULL and ret borrowed, or ret is NULL. */
+/* Exactly once, never inside the call that made the request: either err is NULL and ret borrowed, or ret is
+ * NULL. */
 typedef void keeper_answer(void *user, const json_t *ret, const struct error *err);
 
 struct keeper_request {
     const char *workspace_id, *operation, *principal, *request_id;
     const char *idempotency_key, *digest; /* NULL = none */
     const json_t *in;
-    bool start;         /* start the workspace where it has no keeper; else ERROR_CONFLICT ("the workspace is stopped") */
+    bool start;         /* start the workspace where it has no keeper; else ERROR_CONFLICT ("the workspace is
+                           stopped") */
     int64_t timeout_ms; /* then ERROR_TIMEOUT */
 };
-/* Returns a number for keeper_client_cancel. A keeper that dies before it took the request in is started again (start) once; one that dies
- * later: ERROR_UNAVAILABLE, retryable. */
-uint64_t keeper_client_request(struct keeper_client *c, const struct keeper_request *request, keeper_answer *answer, void *user);
+/* Returns a number for keeper_client_cancel. A keeper that dies before it took the request in is started
+ * again (start) once; one that dies later: ERROR_UNAVAILABLE, retryable. */
+uint64_t keeper_client_request(struct keeper_client *c, const struct keeper_request *request,
+                               keeper_answer *answer, void *user);
 /* The caller loses interest; no answer will come. */
 void keeper_client_cancel(struct keeper_client *c, uint64_t number);
 
-/* Creates a workspace: record (without uid) and idempotency go by the warden to a new keeper. ret = the record once it runs, or
+/* Creates a workspace: record (without uid) and idempotency go by the warden to a new keeper. ret = the
+ * record once it runs, or
  * {"existing": {"workspace_id", "digest"}}. */
-uint64_t keeper_client_create(struct keeper_client *c, const json_t *record, const char *principal, const char *key, const char *digest,
-                              keeper_answer *answer, void *user);
+uint64_t keeper_client_create(struct keeper_client *c, const json_t *record, const char *principal,
+                              const char *key, const char *digest, keeper_answer *answer, void *user);
 /* Asks the warden: starts it / removes a workspace that has no keeper (files, logs, record). */
-uint64_t keeper_client_start(struct keeper_client *c, const char *workspace_id, keeper_answer *answer, void *user);
-uint64_t keeper_client_remove(struct keeper_client *c, const char *workspace_id, keeper_answer *answer, void *user);
+uint64_t keeper_client_start(struct keeper_client *c, const char *workspace_id, keeper_answer *answer,
+                             void *user);
+uint64_t keeper_client_remove(struct keeper_client *c, const char *workspace_id, keeper_answer *answer,
+                              void *user);
 
-/* Calls changed after each commit that touched the exec, and when the keeper is gone (read the store again). The keeper answers each
- * FRAME_SUBSCRIBE with one FRAME_NOTIFY at once: who reads the store then has missed nothing. Where no keeper runs, changed is called once, soon. */
+/* Calls changed after each commit that touched the exec, and when the keeper is gone (read the store again).
+ * The keeper answers each FRAME_SUBSCRIBE with one FRAME_NOTIFY at once: who reads the store then has missed
+ * nothing. Where no keeper runs, changed is called once, soon. */
 typedef void keeper_changed(void *user, bool keeper_gone);
 struct keeper_subscription;
-struct keeper_subscription *keeper_client_subscribe(struct keeper_client *c, const char *workspace_id, const char *exec_id,
-                                                    keeper_changed *changed, void *user);
+struct keeper_subscription *keeper_client_subscribe(struct keeper_client *c, const char *workspace_id,
+                                                    const char *exec_id, keeper_changed *changed, void *user);
 void keeper_client_unsubscribe(struct keeper_subscription *s); /* allowed inside changed */
 
 #endif

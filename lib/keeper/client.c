@@ -1,0 +1,378 @@
+/* Requests and subscriptions of a worker on keepers and on the warden: numbers them, keeps their deadlines,
+ * hands answers out. Connections are client_link.c's. It must not know what an operation means, and it never
+ * blocks. */
+#include "lib/keeper/client.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/io.h"
+#include "lib/base/log.h"
+#include "lib/keeper/client_state.h"
+
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+
+#define WARDEN_TIMEOUT_MS 60000
+#define TURN_EVENTS       64
+
+struct keeper_client *keeper_client_new(const struct config *config, keeper_ensure *ensure, void *user)
+{
+    struct keeper_client *c = xcalloc(1, sizeof(*c));
+    c->config = config;
+    c->ensure = ensure;
+    c->ensure_user = user;
+    TAILQ_INIT(&c->pendings);
+    c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    c->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
+    if (c->epoll_fd < 0 || c->timer_fd < 0 ||
+        epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, c->timer_fd, &event) < 0) {
+        log_error("no descriptors for the connections to keepers");
+        abort();
+    }
+    return c;
+}
+
+static void watch_free(struct watch *w)
+{
+    struct keeper_subscription *s;
+    while ((s = LIST_FIRST(&w->subscriptions)) != NULL) {
+        LIST_REMOVE(s, entry);
+        free(s);
+    }
+    LIST_REMOVE(w, entry);
+    free(w);
+}
+
+static void pending_free(struct pending *p)
+{
+    if (p->link)
+        LIST_REMOVE(p, in_link);
+    free(p->text);
+    error_clear(&p->error);
+    free(p);
+}
+
+void keeper_client_free(struct keeper_client *c)
+{
+    if (!c)
+        return;
+    struct pending *p;
+    while ((p = TAILQ_FIRST(&c->pendings)) != NULL) {
+        TAILQ_REMOVE(&c->pendings, p, in_client);
+        pending_free(p);
+    }
+    for (size_t i = 0; i < LINK_BUCKETS; i++) {
+        struct link *l;
+        while ((l = SLIST_FIRST(&c->buckets[i])) != NULL) {
+            SLIST_REMOVE_HEAD(&c->buckets[i], in_bucket);
+            while (!LIST_EMPTY(&l->watches))
+                watch_free(LIST_FIRST(&l->watches));
+            link_free(l);
+        }
+    }
+    while (!LIST_EMPTY(&c->orphans))
+        watch_free(LIST_FIRST(&c->orphans));
+    while (!LIST_EMPTY(&c->told))
+        watch_free(LIST_FIRST(&c->told));
+    close(c->timer_fd);
+    close(c->epoll_fd);
+    free(c);
+}
+
+int keeper_client_fd(const struct keeper_client *c)
+{
+    return c->epoll_fd;
+}
+
+/* The timer only ever moves nearer here; the turn that it wakes finds the next deadline. */
+void client_arm(struct keeper_client *c, int64_t at_ms)
+{
+    if (c->armed_ms != 0 && c->armed_ms <= at_ms)
+        return;
+    c->armed_ms = at_ms;
+    struct itimerspec when = { .it_value = { .tv_sec = at_ms / 1000,
+                                             .tv_nsec = at_ms % 1000 * 1000000 + 1 } };
+    timerfd_settime(c->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/* ---- requests ---- */
+
+char *client_message(json_t *message)
+{
+    char *text = json_dumps(message, JSON_COMPACT);
+    json_decref(message);
+    if (!text)
+        abort();
+    return text;
+}
+
+struct pending *client_pend(struct keeper_client *c, struct link *l, char *text, int64_t timeout_ms,
+                            keeper_answer *answer, void *user)
+{
+    struct pending *p = xcalloc(1, sizeof(*p));
+    p->link = l;
+    p->number = ++c->last_number;
+    p->text = text;
+    p->length = strlen(text);
+    p->deadline_ms = clock_boottime_ms() + timeout_ms;
+    p->answer = answer;
+    p->user = user;
+    TAILQ_INSERT_TAIL(&c->pendings, p, in_client);
+    LIST_INSERT_HEAD(&l->pendings, p, in_link);
+    client_arm(c, p->deadline_ms);
+    return p;
+}
+
+void client_fail(struct pending *p, const struct error *err)
+{
+    struct keeper_client *c = p->link->client;
+    LIST_REMOVE(p, in_link);
+    p->link = NULL;
+    error_set(&p->error, err->code, "%s", err->message);
+    p->error.retry_after = err->retry_after;
+    c->has_failed = true;
+    client_arm(c, clock_boottime_ms());
+}
+
+void client_finish(struct pending *p, const json_t *ret, const struct error *err)
+{
+    keeper_answer *answer = p->answer;
+    void *user = p->user;
+    struct error copy = err ? *err : (struct error)ERROR_INIT;
+    if (err && copy.detail)
+        json_incref(copy.detail);
+    if (p->link) {
+        p->link->used_ms = clock_boottime_ms();
+        TAILQ_REMOVE(&p->link->client->pendings, p, in_client);
+    }
+    pending_free(p);
+    answer(user, err ? NULL : ret, err ? &copy : NULL);
+    error_clear(&copy);
+}
+
+static uint64_t push(struct keeper_client *c, const char *workspace_id, json_t *message, int64_t timeout_ms,
+                     bool start, bool repeatable, keeper_answer *answer, void *user)
+{
+    struct link *l = link_get(c, workspace_id);
+    struct pending *p = client_pend(c, l, client_message(message), timeout_ms, answer, user);
+    uint64_t number = p->number;
+    p->start = start;
+    p->repeatable = repeatable;
+    if (p->length > FRAME_MESSAGE_MAX) {
+        _cleanup_error_ struct error err = ERROR_INIT;
+        error_set(&err, ERROR_TOO_LARGE, "the request is larger than %u bytes", FRAME_MESSAGE_MAX);
+        client_fail(p, &err);
+    } else {
+        link_push(l, p);
+    }
+    return number;
+}
+
+static void set_text(json_t *object, const char *name, const char *text)
+{
+    if (text)
+        json_object_set_new(object, name, json_string(text));
+}
+
+uint64_t keeper_client_request(struct keeper_client *c, const struct keeper_request *request,
+                               keeper_answer *answer, void *user)
+{
+    json_t *message = json_object();
+    set_text(message, "operation", request->operation);
+    json_object_set(message, "in", (json_t *)request->in);
+    set_text(message, "principal", request->principal);
+    set_text(message, "request_id", request->request_id);
+    set_text(message, "key", request->idempotency_key);
+    set_text(message, "digest", request->digest);
+    return push(c, request->workspace_id, message, request->timeout_ms, request->start, false, answer, user);
+}
+
+void keeper_client_cancel(struct keeper_client *c, uint64_t number)
+{
+    struct pending *p;
+    TAILQ_FOREACH(p, &c->pendings, in_client)
+    {
+        if (p->number != number)
+            continue;
+        TAILQ_REMOVE(&c->pendings, p, in_client);
+        pending_free(p);
+        return;
+    }
+}
+
+uint64_t keeper_client_create(struct keeper_client *c, const json_t *record, const char *principal,
+                              const char *key, const char *digest, keeper_answer *answer, void *user)
+{
+    json_t *message = json_pack("{s:s, s:O}", "op", "create", "record", record);
+    if (key)
+        json_object_set_new(
+            message, "idempotency",
+            json_pack("{s:s, s:s, s:s}", "principal", principal, "key", key, "digest", digest));
+    return push(c, "", message, WARDEN_TIMEOUT_MS, false, key != NULL, answer, user);
+}
+
+static uint64_t ask_warden(struct keeper_client *c, const char *op, const char *workspace_id,
+                           keeper_answer *answer, void *user)
+{
+    json_t *message = json_pack("{s:s, s:s}", "op", op, "workspace_id", workspace_id);
+    return push(c, "", message, WARDEN_TIMEOUT_MS, false, true, answer, user);
+}
+
+uint64_t keeper_client_start(struct keeper_client *c, const char *workspace_id, keeper_answer *answer,
+                             void *user)
+{
+    return ask_warden(c, "start", workspace_id, answer, user);
+}
+
+uint64_t keeper_client_remove(struct keeper_client *c, const char *workspace_id, keeper_answer *answer,
+                              void *user)
+{
+    return ask_warden(c, "remove", workspace_id, answer, user);
+}
+
+/* ---- subscriptions ---- */
+
+struct keeper_subscription *keeper_client_subscribe(struct keeper_client *c, const char *workspace_id,
+                                                    const char *exec_id, keeper_changed *changed, void *user)
+{
+    struct link *l = link_get(c, workspace_id);
+    struct watch *w;
+    LIST_FOREACH(w, &l->watches, entry)
+    {
+        if (strcmp(w->exec_id, exec_id) == 0)
+            break;
+    }
+    if (!w) {
+        w = xcalloc(1, sizeof(*w));
+        w->client = c;
+        snprintf(w->exec_id, sizeof(w->exec_id), "%s", exec_id);
+        link_watch(l, w);
+    }
+    struct keeper_subscription *s = xcalloc(1, sizeof(*s));
+    s->watch = w;
+    s->changed = changed;
+    s->user = user;
+    LIST_INSERT_HEAD(&w->subscriptions, s, entry);
+    return s;
+}
+
+void keeper_client_unsubscribe(struct keeper_subscription *s)
+{
+    struct watch *w = s->watch;
+    if (w->client->next_told == s)
+        w->client->next_told = LIST_NEXT(s, entry);
+    LIST_REMOVE(s, entry);
+    free(s);
+    if (!LIST_EMPTY(&w->subscriptions))
+        return;
+    if (w->link)
+        link_unwatch(w->link, w);
+    watch_free(w);
+}
+
+/* A callback may unsubscribe anybody, itself too, so that w may be gone after the last one. */
+void client_tell(struct keeper_client *c, struct watch *w, bool gone)
+{
+    for (struct keeper_subscription *s = LIST_FIRST(&w->subscriptions); s; s = c->next_told) {
+        c->next_told = LIST_NEXT(s, entry);
+        s->changed(s->user, gone);
+    }
+    c->next_told = NULL;
+}
+
+static void tell_orphans(struct keeper_client *c)
+{
+    struct watch *w;
+    while ((w = LIST_FIRST(&c->orphans)) != NULL) {
+        LIST_REMOVE(w, entry);
+        LIST_INSERT_HEAD(&c->told, w, entry);
+        client_tell(c, w, true);
+    }
+}
+
+/* ---- a turn ---- */
+
+static void answer_failed(struct keeper_client *c)
+{
+    while (c->has_failed) {
+        c->has_failed = false;
+        struct pending *p;
+        TAILQ_FOREACH(p, &c->pendings, in_client)
+        {
+            if (!p->link)
+                break;
+        }
+        if (!p)
+            return;
+        TAILQ_REMOVE(&c->pendings, p, in_client);
+        c->has_failed = true;
+        struct error err = ERROR_INIT;
+        error_move(&err, &p->error);
+        client_finish(p, NULL, &err);
+        error_clear(&err);
+    }
+}
+
+/* Fails what is overdue; returns the next deadline, 0 = none. */
+static int64_t expire(struct keeper_client *c, int64_t now_ms)
+{
+    int64_t next = 0;
+    struct pending *p;
+    TAILQ_FOREACH(p, &c->pendings, in_client)
+    {
+        if (!p->link)
+            continue;
+        if (p->deadline_ms <= now_ms) {
+            _cleanup_error_ struct error err = ERROR_INIT;
+            error_set(&err, ERROR_TIMEOUT, "the workspace did not answer in time");
+            client_fail(p, &err);
+        } else if (next == 0 || p->deadline_ms < next) {
+            next = p->deadline_ms;
+        }
+    }
+    return next;
+}
+
+static void tick(struct keeper_client *c)
+{
+    int64_t now = clock_boottime_ms();
+    c->armed_ms = 0;
+    int64_t next = expire(c, now);
+    for (size_t i = 0; i < LINK_BUCKETS; i++) {
+        struct link *l = SLIST_FIRST(&c->buckets[i]);
+        while (l) {
+            struct link *following = SLIST_NEXT(l, in_bucket);
+            int64_t at = link_tick(l, now);
+            if (at != 0 && (next == 0 || at < next))
+                next = at;
+            if (l->phase == LINK_DOWN && LIST_EMPTY(&l->pendings) && LIST_EMPTY(&l->watches)) {
+                SLIST_REMOVE(&c->buckets[i], l, link, in_bucket);
+                link_free(l);
+            }
+            l = following;
+        }
+    }
+    if (next != 0)
+        client_arm(c, next);
+}
+
+void keeper_client_turn(struct keeper_client *c)
+{
+    struct epoll_event events[TURN_EVENTS];
+    int count = epoll_wait(c->epoll_fd, events, TURN_EVENTS, 0);
+    bool timer = false;
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.ptr)
+            link_ready(events[i].data.ptr, events[i].events);
+        else
+            timer = true;
+    }
+    if (timer) {
+        uint64_t expirations;
+        if (read(c->timer_fd, &expirations, sizeof(expirations)) > 0)
+            tick(c);
+    }
+    answer_failed(c);
+    tell_orphans(c);
+}

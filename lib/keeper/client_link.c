@@ -1,0 +1,407 @@
+/* One connection of a worker to a keeper or to the warden: opened when there is business, started through the
+ * warden where nobody listens, closed when idle. It knows frames and phases, not what requests mean. */
+#include "lib/base/clock.h"
+#include "lib/base/io.h"
+#include "lib/base/log.h"
+#include "lib/keeper/client_state.h"
+
+#include <stdio.h>
+#include <sys/epoll.h>
+
+#define IDLE_MS          60000
+#define ENSURE_EVERY_MS  2000
+#define WARDEN_WAIT_MS   8000
+#define START_TIMEOUT_MS 60000
+#define START_ATTEMPTS   5
+#define READ_LIMIT       (256 << 10)
+
+static void link_open(struct link *l);
+
+static bool is_warden(const struct link *l)
+{
+    return l->workspace_id[0] == '\0';
+}
+
+/* The ids are random, so that one of their bytes is a fair hash; an odd id only makes its bucket longer. */
+static size_t bucket_of(const char *workspace_id)
+{
+    unsigned value = 0;
+    if (strlen(workspace_id) > 4)
+        sscanf(workspace_id + 3, "%2x", &value);
+    return value % LINK_BUCKETS;
+}
+
+struct link *link_get(struct keeper_client *c, const char *workspace_id)
+{
+    size_t bucket = bucket_of(workspace_id);
+    struct link *l;
+    SLIST_FOREACH(l, &c->buckets[bucket], in_bucket)
+    {
+        if (strcmp(l->workspace_id, workspace_id) == 0)
+            return l;
+    }
+    l = xcalloc(1, sizeof(*l));
+    l->client = c;
+    snprintf(l->workspace_id, sizeof(l->workspace_id), "%s", workspace_id);
+    l->used_ms = clock_boottime_ms();
+    SLIST_INSERT_HEAD(&c->buckets[bucket], l, in_bucket);
+    return l;
+}
+
+/* Leaves the set by name: a child between fork and exec may keep the closed descriptor's file alive. */
+static void close_channel(struct link *l)
+{
+    epoll_ctl(l->client->epoll_fd, EPOLL_CTL_DEL, channel_fd(l->channel), NULL);
+    channel_free(STEAL(l->channel));
+    l->phase = LINK_DOWN;
+    l->broken = false;
+}
+
+void link_free(struct link *l)
+{
+    if (l->channel)
+        close_channel(l);
+    free(l);
+}
+
+/* ---- sending ---- */
+
+static uint32_t next_stream(struct link *l)
+{
+    if (++l->last_stream == 0)
+        l->last_stream = 1;
+    return l->last_stream;
+}
+
+void link_flush(struct link *l)
+{
+    if (l->phase != LINK_UP || l->broken)
+        return;
+    if (channel_write(l->channel, NULL) < 0) {
+        l->broken = true;
+        client_arm(l->client, clock_boottime_ms());
+        return;
+    }
+    uint32_t wanted = channel_events(l->channel);
+    if (wanted == l->interest)
+        return;
+    l->interest = wanted;
+    struct epoll_event event = { .events = wanted, .data.ptr = l };
+    epoll_ctl(l->client->epoll_fd, EPOLL_CTL_MOD, channel_fd(l->channel), &event);
+}
+
+static void send_pending(struct link *l, struct pending *p)
+{
+    p->stream = next_stream(l);
+    channel_send(l->channel, FRAME_REQUEST, 0, p->stream, p->text, p->length);
+}
+
+static void send_watch(struct link *l, struct watch *w)
+{
+    w->stream = next_stream(l);
+    channel_send(l->channel, FRAME_SUBSCRIBE, 0, w->stream, w->exec_id, strlen(w->exec_id));
+}
+
+static void send_waiting(struct link *l)
+{
+    struct pending *p;
+    LIST_FOREACH(p, &l->pendings, in_link)
+    {
+        if (p->stream == 0)
+            send_pending(l, p);
+    }
+    struct watch *w;
+    LIST_FOREACH(w, &l->watches, entry)
+    {
+        if (w->stream == 0)
+            send_watch(l, w);
+    }
+    link_flush(l);
+}
+
+/* ---- up and down ---- */
+
+static void fail_all(struct link *l, const struct error *err)
+{
+    while (!LIST_EMPTY(&l->pendings))
+        client_fail(LIST_FIRST(&l->pendings), err);
+}
+
+/* Nobody is there for the watches any more. */
+static void orphan_watches(struct link *l)
+{
+    struct watch *w;
+    while ((w = LIST_FIRST(&l->watches)) != NULL) {
+        LIST_REMOVE(w, entry);
+        w->link = NULL;
+        w->stream = 0;
+        LIST_INSERT_HEAD(&l->client->orphans, w, entry);
+        client_arm(l->client, clock_boottime_ms());
+    }
+}
+
+static int link_connect(struct link *l, struct error *err)
+{
+    char leaf[ID_SIZE + 8];
+    snprintf(leaf, sizeof(leaf), "%s.sock", is_warden(l) ? "warden" : l->workspace_id);
+    _cleanup_free_ char *path = config_path(l->client->config, "run", leaf);
+    int fd = io_connect_unix(path, err);
+    if (fd < 0)
+        return -1;
+    l->channel = channel_new(fd);
+    l->interest = EPOLLIN | EPOLLOUT;
+    struct epoll_event event = { .events = l->interest, .data.ptr = l };
+    if (epoll_ctl(l->client->epoll_fd, EPOLL_CTL_ADD, channel_fd(l->channel), &event) < 0) {
+        channel_free(STEAL(l->channel));
+        return error_set(err, ERROR_UNAVAILABLE, "no room for another connection");
+    }
+    l->phase = LINK_UP;
+    l->broken = false;
+    l->attempts = 0;
+    l->retry_ms = l->give_up_ms = 0;
+    l->used_ms = clock_boottime_ms();
+    client_arm(l->client, l->used_ms + IDLE_MS);
+    send_waiting(l);
+    return 0;
+}
+
+static void retry_in(struct link *l, int64_t ms)
+{
+    l->phase = LINK_STARTING;
+    l->retry_ms = clock_boottime_ms() + ms;
+    client_arm(l->client, l->retry_ms);
+}
+
+/* Nobody listens at the warden's socket: get one started and knock again, soon and then less often. */
+static void call_warden(struct link *l)
+{
+    struct keeper_client *c = l->client;
+    int64_t now = clock_boottime_ms();
+    if (l->give_up_ms == 0)
+        l->give_up_ms = now + WARDEN_WAIT_MS;
+    if (now >= l->give_up_ms) {
+        _cleanup_error_ struct error err = ERROR_INIT;
+        error_set(&err, ERROR_UNAVAILABLE, "the warden does not answer");
+        l->phase = LINK_DOWN;
+        l->give_up_ms = l->retry_ms = 0;
+        l->attempts = 0;
+        fail_all(l, &err);
+        return;
+    }
+    if (c->ensure && (c->ensured_ms == 0 || now - c->ensured_ms >= ENSURE_EVERY_MS)) {
+        c->ensured_ms = now;
+        c->ensure(c->ensure_user);
+    }
+    l->attempts++;
+    retry_in(l, l->attempts < 20 ? 10 : 100);
+}
+
+static void keeper_started(void *user, const json_t *ret, const struct error *err)
+{
+    (void)ret;
+    struct link *l = user;
+    if (err) {
+        l->phase = LINK_DOWN;
+        l->attempts = 0;
+        fail_all(l, err);
+        orphan_watches(l);
+        return;
+    }
+    if (link_connect(l, NULL) < 0)
+        retry_in(l, 20 << l->attempts); /* it ended at once, or does not listen yet */
+}
+
+static void start_keeper(struct link *l)
+{
+    l->phase = LINK_STARTING;
+    l->retry_ms = 0;
+    if (++l->attempts > START_ATTEMPTS) {
+        _cleanup_error_ struct error err = ERROR_INIT;
+        error_set(&err, ERROR_UNAVAILABLE, "the workspace ends as soon as it is started");
+        keeper_started(l, NULL, &err);
+        return;
+    }
+    struct keeper_client *c = l->client;
+    struct link *warden = link_get(c, "");
+    json_t *message = json_pack("{s:s, s:s}", "op", "start", "workspace_id", l->workspace_id);
+    struct pending *p = client_pend(c, warden, client_message(message), START_TIMEOUT_MS, keeper_started, l);
+    p->repeatable = true;
+    link_push(warden, p);
+}
+
+static bool someone_starts(const struct link *l)
+{
+    const struct pending *p;
+    LIST_FOREACH(p, &l->pendings, in_link)
+    {
+        if (p->start)
+            return true;
+    }
+    return false;
+}
+
+/* No keeper listens: those who may not start it fail, the others have it started. */
+static void keeper_missing(struct link *l)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    error_set(&err, ERROR_CONFLICT, "the workspace is stopped");
+    struct pending *p = LIST_FIRST(&l->pendings);
+    while (p) {
+        struct pending *following = LIST_NEXT(p, in_link);
+        if (!p->start)
+            client_fail(p, &err);
+        p = following;
+    }
+    if (someone_starts(l)) {
+        start_keeper(l);
+        return;
+    }
+    l->phase = LINK_DOWN;
+    orphan_watches(l);
+}
+
+static void link_open(struct link *l)
+{
+    if (link_connect(l, NULL) == 0)
+        return;
+    if (is_warden(l))
+        call_warden(l);
+    else
+        keeper_missing(l);
+}
+
+/* What was sent to a peer that said hello may have been done; what the peer never read is tried again, once.
+ */
+static void link_down(struct link *l)
+{
+    bool greeted = channel_is_ready(l->channel);
+    close_channel(l);
+    _cleanup_error_ struct error err = ERROR_INIT;
+    error_set(&err, ERROR_UNAVAILABLE, "%s ended before it answered",
+              is_warden(l) ? "the warden" : "the workspace's keeper");
+    err.retry_after = 1;
+    struct pending *p = LIST_FIRST(&l->pendings);
+    while (p) {
+        struct pending *following = LIST_NEXT(p, in_link);
+        if ((greeted && !p->repeatable) || p->restarted)
+            client_fail(p, &err);
+        p->restarted = true;
+        p->stream = 0;
+        p = following;
+    }
+    orphan_watches(l);
+    if (!LIST_EMPTY(&l->pendings))
+        link_open(l);
+}
+
+/* ---- what the client gives ---- */
+
+void link_push(struct link *l, struct pending *p)
+{
+    l->used_ms = clock_boottime_ms();
+    if (l->phase == LINK_DOWN) {
+        link_open(l);
+    } else if (l->phase == LINK_UP) {
+        send_pending(l, p);
+        link_flush(l);
+    }
+}
+
+void link_watch(struct link *l, struct watch *w)
+{
+    LIST_INSERT_HEAD(&l->watches, w, entry);
+    w->link = l;
+    l->used_ms = clock_boottime_ms();
+    if (l->phase == LINK_DOWN) {
+        link_open(l);
+    } else if (l->phase == LINK_UP) {
+        send_watch(l, w);
+        link_flush(l);
+    }
+}
+
+void link_unwatch(struct link *l, struct watch *w)
+{
+    l->used_ms = clock_boottime_ms();
+    if (l->phase != LINK_UP || w->stream == 0)
+        return;
+    channel_send(l->channel, FRAME_UNSUBSCRIBE, 0, w->stream, NULL, 0);
+    link_flush(l);
+}
+
+/* ---- receiving ---- */
+
+static void take_reply(struct link *l, uint32_t stream, const char *data, size_t length)
+{
+    struct pending *p;
+    LIST_FOREACH(p, &l->pendings, in_link)
+    {
+        if (p->stream == stream)
+            break;
+    }
+    if (!p)
+        return; /* cancelled meanwhile */
+    json_auto_t *reply = json_loadb(data, length, 0, NULL);
+    const json_t *packed = json_object_get(reply, "error");
+    _cleanup_error_ struct error err = ERROR_INIT;
+    if (packed || !reply)
+        error_unpack(&err, packed);
+    bool failed = packed || !reply;
+    client_finish(p, failed ? NULL : json_object_get(reply, "ret"), failed ? &err : NULL);
+}
+
+static void take_notice(struct link *l, uint32_t stream)
+{
+    struct watch *w;
+    LIST_FOREACH(w, &l->watches, entry)
+    {
+        if (w->stream == stream) {
+            client_tell(l->client, w, false);
+            return;
+        }
+    }
+}
+
+static void receive(void *user, const struct frame *frame, const char *data, size_t length)
+{
+    struct link *l = user;
+    if (frame->type == FRAME_REPLY)
+        take_reply(l, frame->stream, data, length);
+    else if (frame->type == FRAME_NOTIFY)
+        take_notice(l, frame->stream);
+}
+
+void link_ready(struct link *l, uint32_t epoll_events)
+{
+    if (l->phase != LINK_UP)
+        return;
+    _cleanup_error_ struct error err = ERROR_INIT;
+    int got = 0;
+    if (epoll_events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+        got = channel_read(l->channel, READ_LIMIT, receive, l, &err);
+    if (got < 0 && err.code != ERROR_NONE)
+        log_debug("connection to %s: %s", is_warden(l) ? "the warden" : l->workspace_id, err.message);
+    if (got == 0)
+        link_flush(l);
+    if (got != 0 || l->broken)
+        link_down(l);
+}
+
+int64_t link_tick(struct link *l, int64_t now_ms)
+{
+    if (l->broken)
+        link_down(l);
+    if (l->retry_ms != 0 && l->retry_ms <= now_ms) {
+        l->retry_ms = 0;
+        if (is_warden(l))
+            link_open(l);
+        else
+            start_keeper(l);
+    }
+    if (l->phase == LINK_UP && LIST_EMPTY(&l->pendings) && LIST_EMPTY(&l->watches)) {
+        if (now_ms - l->used_ms < IDLE_MS)
+            return l->used_ms + IDLE_MS;
+        close_channel(l);
+    }
+    return l->retry_ms;
+}
