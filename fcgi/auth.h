@@ -7,6 +7,8 @@
 #include "lib/store/state.h"
 
 int auth_check(const struct config *config, struct state *state, const char *authorization, struct principal *ret, struct error *err);
+/* The header line that goes with a refusal; NULL = none. */
+const char *auth_challenge(const char *authorization, const struct error *err);
 void principal_clear(struct principal *p);
 
 #endif

@@ -1,0 +1,399 @@
+/* The way of one call: scope -> workspace and its owner -> the action or the keeper's half -> the worker's
+ * half -> answer, or parked (wait.c). It knows operations by their rows only, and neither HTTP nor JSON-RPC.
+ */
+#include "fcgi/dispatch.h"
+
+#include "fcgi/auth.h"
+#include "fcgi/wait.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+
+#include <stdio.h>
+
+#define KEEPER_TIMEOUT_MS 40000
+#define ACTION_ATTEMPTS   3
+
+static void advance(struct flight *f);
+
+/* ---- ends ---- */
+
+static void flight_free(struct flight *f)
+{
+    wait_forget(f);
+    if (f->number)
+        keeper_client_cancel(f->service->client, f->number);
+    if (f->over)
+        *f->over = true;
+    principal_clear(&f->principal);
+    free(f->key);
+    json_decref(f->in);
+    json_decref(f->kept);
+    json_decref(f->workspace);
+    free(f->memo);
+    free(f);
+}
+
+static void log_operation(const struct flight *f, int status)
+{
+    int64_t us = clock_boottime_us() - f->started_us;
+    log_info("request=%s principal=%s op=%s workspace=%s exec=%s status=%d ms=%lld.%03lld", f->request_id,
+             f->principal.name, f->op->id, f->workspace_id[0] ? f->workspace_id : "-",
+             f->exec_id[0] ? f->exec_id : "-", status, (long long)us / 1000, (long long)us % 1000);
+}
+
+void dispatch_finish(struct flight *f, const char *text, size_t length, const struct error *err)
+{
+    log_operation(f, err ? error_status(err->code) : 200);
+    f->sink->answer(f->user, f, text, length, err);
+    flight_free(f);
+}
+
+void dispatch_abandon(struct flight *f)
+{
+    log_operation(f, 499);
+    flight_free(f);
+}
+
+static void fail(struct flight *f, const struct error *err)
+{
+    dispatch_finish(f, NULL, 0, err);
+}
+
+/* ---- the worker's half ---- */
+
+static int load_workspace(struct flight *f, json_t **ret, struct error *err)
+{
+    const struct principal *p = &f->principal;
+    _cleanup_error_ struct error problem = ERROR_INIT;
+    json_auto_t *record = NULL;
+    bool foreign = p->workspace_id && strcmp(p->workspace_id, f->workspace_id) != 0;
+    if (!foreign && state_get_workspace(f->service->state, f->workspace_id, &record, &problem) < 0 &&
+        problem.code != ERROR_NOT_FOUND) {
+        error_move(err, &problem);
+        return -1;
+    }
+    const char *owner = json_string_value(json_object_get(record, "owner"));
+    if (!owner || strcmp(owner, p->name) != 0)
+        return error_set(err, ERROR_NOT_FOUND, "there is no workspace %s", f->workspace_id);
+    *ret = STEAL(record);
+    return 0;
+}
+
+int dispatch_fill(struct flight *f, struct call *call, struct error *err)
+{
+    struct service *s = f->service;
+    *call = (struct call){ .op = f->op,
+                           .config = s->config,
+                           .state = s->state,
+                           .events = s->events,
+                           .principal = &f->principal,
+                           .request_id = f->request_id,
+                           .idempotency_key = f->key,
+                           .form = f->form };
+    if ((f->op->flags & OP_ON_WORKSPACE) && !f->workspace && load_workspace(f, &f->workspace, err) < 0)
+        return -1;
+    call->in = STEAL(f->in);
+    call->kept = STEAL(f->kept);
+    call->workspace = STEAL(f->workspace);
+    call->memo = STEAL(f->memo);
+    return 0;
+}
+
+static int append(const char *data, size_t length, void *user)
+{
+    buffer_append(user, data, length);
+    return 0;
+}
+
+/* Does the answer keep what the operation's row promises? */
+static void check_result(const struct op *op, const char *text, size_t length)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    json_auto_t *value = json_loadb(text, length, JSON_DECODE_ANY, NULL);
+    size_t index;
+    const json_t *item;
+    if ((op->flags & OP_LIST) == 0) {
+        if (field_check_result(op->result, value, &err) < 0)
+            log_error("result of %s is not what it declares: %s", op->id, err.message);
+        return;
+    }
+    json_array_foreach(value, index, item)
+    {
+        if (field_check_result(op->result, item, &err) < 0) {
+            log_error("result of %s is not what it declares: item %zu: %s", op->id, index, err.message);
+            return;
+        }
+    }
+}
+
+int dispatch_run(struct service *s, struct call *call, struct error *err)
+{
+    int rc = OP_DONE;
+    if (call->op->run)
+        rc = call->op->run(call, err);
+    else
+        call->result = json_incref(call->kept);
+    if (rc != OP_DONE)
+        return rc;
+    if (call->result) {
+        call->body.length = 0;
+        json_dump_callback(call->result, append, &call->body, JSON_COMPACT | JSON_ENCODE_ANY);
+    }
+    if (s->checks_results && call->form != CALL_SSE)
+        check_result(call->op, call->body.data, call->body.length);
+    return OP_DONE;
+}
+
+static void run(struct flight *f)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    struct call call;
+    if (dispatch_fill(f, &call, &err) < 0) {
+        fail(f, &err);
+        return;
+    }
+    call.last = f->service->draining;
+    int rc = dispatch_run(f->service, &call, &err);
+    if (rc == OP_PARKED)
+        rc = wait_park(f, &call, &err);
+    if (rc == OP_DONE)
+        dispatch_finish(f, call.body.data, call.body.length, NULL);
+    else if (rc == OP_FAILED)
+        fail(f, &err);
+    call_clear(&call);
+}
+
+/* ---- the keeper's half ---- */
+
+static void note_exec(struct flight *f, const json_t *object)
+{
+    const char *id = json_string_value(json_object_get(object, "exec_id"));
+    if (id)
+        snprintf(f->exec_id, sizeof(f->exec_id), "%s", id);
+    id = json_string_value(json_object_get(object, "workspace_id"));
+    if (id)
+        snprintf(f->workspace_id, sizeof(f->workspace_id), "%s", id);
+}
+
+static void keep_value(struct flight *f, const json_t *value)
+{
+    json_decref(f->kept);
+    f->kept = value ? json_deep_copy(value) : json_object();
+    note_exec(f, f->kept);
+    if (f->op->action != OP_ACTION_TERMINATE) /* there the old record is all that is left */
+        json_decref(STEAL(f->workspace));
+    run(f);
+}
+
+static void kept(void *user, const json_t *ret, const struct error *err)
+{
+    struct flight *f = user;
+    f->number = 0;
+    if (err)
+        fail(f, err);
+    else
+        keep_value(f, ret);
+}
+
+static void ask_keeper(struct flight *f, bool start, keeper_answer *answer)
+{
+    char digest[ID_HASH_SIZE];
+    if (f->key)
+        op_digest(f->op, f->in, digest);
+    struct keeper_request request = {
+        .workspace_id = f->workspace_id,
+        .operation = f->op->id,
+        .principal = f->principal.name,
+        .request_id = f->request_id,
+        .idempotency_key = f->key,
+        .digest = f->key ? digest : NULL,
+        .in = f->in,
+        .start = start,
+        .timeout_ms = KEEPER_TIMEOUT_MS,
+    };
+    f->number = keeper_client_request(f->service->client, &request, answer, f);
+}
+
+/* ---- actions ---- */
+
+static void keep_record(void *user, const json_t *ret, const struct error *err)
+{
+    struct flight *f = user;
+    f->number = 0;
+    const json_t *record = json_object_get(ret, "record");
+    if (err)
+        fail(f, err);
+    else
+        keep_value(f, record ? record : ret);
+}
+
+/* The key was used before: the same request gets that workspace, another one is refused. */
+static void create_again(struct flight *f, const json_t *existing)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    const char *id = json_string_value(json_object_get(existing, "workspace_id"));
+    const char *before = json_string_value(json_object_get(existing, "digest"));
+    char digest[ID_HASH_SIZE];
+    op_digest(f->op, f->in, digest);
+    snprintf(f->workspace_id, sizeof(f->workspace_id), "%s", id ? id : "");
+    json_auto_t *record = NULL;
+    if (!before || strcmp(before, digest) != 0)
+        error_set(&err, ERROR_CONFLICT, "this Idempotency-Key was used before with other parameters");
+    else if (load_workspace(f, &record, &err) == 0) {
+        const char *state = json_string_value(json_object_get(record, "state"));
+        if (state && strcmp(state, "creating") == 0)
+            f->number = keeper_client_start(f->service->client, f->workspace_id, keep_record, f);
+        else
+            keep_value(f, record);
+        return;
+    }
+    fail(f, &err);
+}
+
+static void created(void *user, const json_t *ret, const struct error *err)
+{
+    struct flight *f = user;
+    const json_t *existing = json_object_get(ret, "existing");
+    f->number = 0;
+    if (!err && existing)
+        create_again(f, existing);
+    else
+        keep_record(f, ret, err);
+}
+
+static void act_create(struct flight *f)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    if (f->principal.workspace_id) {
+        error_set(&err, ERROR_FORBIDDEN, "this token is bound to one workspace");
+        fail(f, &err);
+        return;
+    }
+    char digest[ID_HASH_SIZE];
+    if (f->key)
+        op_digest(f->op, f->in, digest);
+    json_auto_t *record = op_workspace_record(f->service->config, &f->principal, f->in);
+    note_exec(f, record);
+    f->number = keeper_client_create(f->service->client, record, f->principal.name, f->key,
+                                     f->key ? digest : NULL, created, f);
+}
+
+static void terminated(void *user, const json_t *ret, const struct error *err);
+
+static void removed(void *user, const json_t *ret, const struct error *err)
+{
+    struct flight *f = user;
+    f->number = 0;
+    if (err && err->code == ERROR_CONFLICT && ++f->attempts < ACTION_ATTEMPTS)
+        ask_keeper(f, false, terminated); /* a keeper came up meanwhile */
+    else if (err)
+        fail(f, err);
+    else
+        keep_value(f, json_object_size(ret) > 0 ? ret : f->workspace);
+}
+
+/* A conflict or a death: there is no keeper (any more), the warden removes what is left. */
+static void terminated(void *user, const json_t *ret, const struct error *err)
+{
+    struct flight *f = user;
+    f->number = 0;
+    if (err && (err->code == ERROR_CONFLICT || err->code == ERROR_UNAVAILABLE))
+        f->number = keeper_client_remove(f->service->client, f->workspace_id, removed, f);
+    else
+        kept(f, ret, err);
+}
+
+static void stopped(void *user, const json_t *ret, const struct error *err)
+{
+    struct flight *f = user;
+    f->number = 0;
+    if (err && (err->code == ERROR_CONFLICT || err->code == ERROR_UNAVAILABLE)) {
+        _cleanup_error_ struct error problem = ERROR_INIT;
+        json_auto_t *record = NULL;
+        if (load_workspace(f, &record, &problem) < 0)
+            fail(f, &problem);
+        else
+            keep_value(f, record);
+        return;
+    }
+    kept(f, ret, err);
+}
+
+/* ---- the beginning ---- */
+
+static void advance(struct flight *f)
+{
+    switch (f->op->action) {
+    case OP_ACTION_CREATE:
+        act_create(f);
+        return;
+    case OP_ACTION_TERMINATE:
+        ask_keeper(f, false, terminated);
+        return;
+    case OP_ACTION_STOP:
+        ask_keeper(f, false, stopped);
+        return;
+    case OP_ACTION_NONE:
+        break;
+    }
+    if (f->op->keep)
+        ask_keeper(f, (f->op->flags & OP_NEEDS_SANDBOX) != 0, kept);
+    else
+        run(f);
+}
+
+static int check_scope(const struct op *op, const struct principal *p, struct error *err)
+{
+    bool allowed = (op->flags & OP_ADMIN) ? p->admin : (op->flags & OP_READ_ONLY) ? p->read : p->write;
+    const char *scope = (op->flags & OP_ADMIN) ? "admin" : (op->flags & OP_READ_ONLY) ? "read" : "write";
+    if (allowed)
+        return 0;
+    return error_set(err, ERROR_FORBIDDEN, "%s needs a token with the scope %s", op->id, scope);
+}
+
+static int prepare(struct flight *f, struct error *err)
+{
+    if (check_scope(f->op, &f->principal, err) < 0)
+        return -1;
+    if (f->op->check && f->op->check(f->service->config, f->in, err) < 0)
+        return -1;
+    if (f->op->flags & OP_ON_WORKSPACE)
+        return load_workspace(f, &f->workspace, err);
+    return 0;
+}
+
+static void principal_copy(struct principal *to, const struct principal *from)
+{
+    *to = *from;
+    to->name = xstrdup(from->name);
+    to->workspace_id = from->workspace_id ? xstrdup(from->workspace_id) : NULL;
+}
+
+struct flight *dispatch_start(struct service *s, struct dispatch_request *request,
+                              const struct dispatch_sink *sink, void *user)
+{
+    bool over = false;
+    struct flight *f = xcalloc(1, sizeof(*f));
+    f->service = s;
+    f->op = request->op;
+    f->sink = sink;
+    f->user = user;
+    f->form = request->form;
+    f->over = &over;
+    f->in = STEAL(request->in);
+    f->started_us = request->started_us;
+    principal_copy(&f->principal, request->principal);
+    snprintf(f->request_id, sizeof(f->request_id), "%s", request->request_id);
+    if (request->key && (f->op->flags & OP_KEYED))
+        f->key = xstrdup(request->key);
+    note_exec(f, f->in);
+    _cleanup_error_ struct error err = ERROR_INIT;
+    if (prepare(f, &err) < 0)
+        fail(f, &err);
+    else
+        advance(f);
+    if (over)
+        return NULL;
+    f->over = NULL;
+    return f;
+}

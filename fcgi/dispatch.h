@@ -1,0 +1,95 @@
+/* One call from checked parameters to its result: scope, workspace, keeper, the worker's half, parking. What
+ * the rooms of the service share is here too; carriers and operators' commands see service.h only. */
+#ifndef FCGI_DISPATCH_H
+#define FCGI_DISPATCH_H
+
+#include "fcgi/exchange.h"
+#include "fcgi/loop.h"
+#include "lib/keeper/client.h"
+#include "lib/op/op.h"
+#include "lib/store/events.h"
+#include "lib/store/state.h"
+
+#include <sys/queue.h>
+
+struct service {
+    struct loop *loop;
+    const struct config *config;
+    char *program;
+    struct state *state;
+    struct events_cache *events;
+    struct keeper_client *client;
+    struct loop_watch *client_watch;
+    struct routes *routes;       /* rest.c */
+    struct documents *documents; /* documents.c */
+    struct mcp_tools *tools;     /* mcp/tools.c */
+    struct waiting *waiting;     /* wait.c */
+    bool draining;
+    bool checks_results; /* LOG_LEVEL=debug */
+};
+
+/* Who gets what comes of a call. */
+struct flight;
+struct dispatch_sink {
+    /* Once; the flight is gone afterwards. err NULL: text is the result as JSON (CALL_SSE: the last piece,
+     * may be empty). */
+    void (*answer)(void *user, struct flight *f, const char *text, size_t length, const struct error *err);
+    /* CALL_SSE only: a piece, and how much of it all the client has not taken yet. */
+    void (*piece)(void *user, struct flight *f, const char *data, size_t length);
+    size_t (*queued)(void *user);
+};
+
+struct dispatch_request {
+    const struct op *op;
+    const struct principal *principal; /* copied */
+    enum call_form form;
+    json_t *in;      /* checked by the row; stolen */
+    const char *key; /* Idempotency-Key; NULL = none */
+    const char *request_id;
+    int64_t started_us; /* clock_boottime_us */
+};
+
+/* One call under way. Parked, it is nearly nothing: what the operation needs lies in its parking. */
+struct parking;
+struct flight {
+    struct service *service;
+    const struct op *op;
+    const struct dispatch_sink *sink;
+    void *user;
+    struct principal principal;
+    enum call_form form;
+    bool streaming; /* a piece went out */
+    bool blocked;   /* its client is slow: not run until that drained */
+    bool counted;   /* among the parked of its principal */
+    unsigned char attempts;
+    bool *over; /* set when it ends inside dispatch_start */
+    char *key;
+    json_t *in, *kept, *workspace;
+    void *memo;
+    uint64_t number; /* of the keeper's answer that it waits for; 0 = none */
+    int64_t started_us;
+    char workspace_id[ID_SIZE], exec_id[ID_SIZE]; /* for the log and for parking */
+    char request_id[33];
+    /* wait.c */
+    struct parking *parking;
+    TAILQ_ENTRY(flight) in_parking;
+    struct loop_timer timer;
+    int64_t deadline_ms;
+};
+
+/* NULL: answered already. */
+struct flight *dispatch_start(struct service *s, struct dispatch_request *request,
+                              const struct dispatch_sink *sink, void *user);
+/* The client went away: no answer. What the call set going goes on. */
+void dispatch_abandon(struct flight *f);
+
+/* ---- for wait.c ---- */
+/* Fills call for a run of f's operation; in, kept and memo are moved from f, the workspace is loaded anew
+ * where f has none. */
+int dispatch_fill(struct flight *f, struct call *call, struct error *err);
+/* Runs the worker's half; after OP_DONE call->body is the text. */
+int dispatch_run(struct service *s, struct call *call, struct error *err);
+/* Answers and frees. */
+void dispatch_finish(struct flight *f, const char *text, size_t length, const struct error *err);
+
+#endif
