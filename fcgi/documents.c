@@ -1,0 +1,221 @@
+/* The open documents: rendered once for each server URL, kept as text. A row for each path. */
+#include "fcgi/documents.h"
+
+#include "lib/base/log.h"
+#include "lib/base/version.h"
+#include "lib/op/describe.h"
+
+#include <ctype.h>
+#include <strings.h>
+
+#define MODE "realtime-workspace"
+
+struct documents {
+    const struct config *config;
+    char *url; /* that actions and openapi are made for */
+    char *actions, *openapi;
+};
+
+struct documents *documents_new(const struct config *config)
+{
+    struct documents *d = xcalloc(1, sizeof(*d));
+    d->config = config;
+    return d;
+}
+
+void documents_free(struct documents *d)
+{
+    if (!d)
+        return;
+    free(d->url);
+    free(d->actions);
+    free(d->openapi);
+    free(d);
+}
+
+/* ---- where we are ---- */
+
+bool documents_host_is_loopback(const char *host)
+{
+    static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
+    for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+        size_t length = strlen(names[i]);
+        if (strncasecmp(host, names[i], length) != 0)
+            continue;
+        const char *after = host + length;
+        if (*after == ':') {
+            after++;
+            while (isdigit((unsigned char)*after))
+                after++;
+        }
+        if (*after == '\0')
+            return true;
+    }
+    return false;
+}
+
+char *documents_server_url(const struct config *config, const struct request *r)
+{
+    size_t length = strlen(config->base_url);
+    while (length > 0 && config->base_url[length - 1] == '/')
+        length--;
+    if (length > 0)
+        return xstrndup(config->base_url, length);
+    if (r->host && documents_host_is_loopback(r->host))
+        return xasprintf("%s://%s%s", r->https ? "https" : "http", r->host, config->mount);
+    return xstrdup(config->mount[0] ? config->mount : "/");
+}
+
+/* ---- what they say ---- */
+
+static bool has_toolset(const char *name)
+{
+    for (const struct op *const *op = ops; *op; op++) {
+        if (strcmp((*op)->toolset, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static json_t *home(void)
+{
+    return json_pack("{s:b, s:s, s:s, s:s, s:s, s:s, s:s}", "ok", 1, "service", WORKSPACE_NAME, "version",
+                     WORKSPACE_VERSION, "mode", MODE, "health", "/healthz", "mcp", "/mcp/",
+                     "gpt_actions_schema", "/action-openapi.json");
+}
+
+static json_t *health(void)
+{
+    return json_pack("{s:b, s:s, s:s, s:b, s:b, s:b, s:b, s:s, s:s}", "ok", 1, "service", WORKSPACE_NAME,
+                     "version", WORKSPACE_VERSION, "realtime_exec", 1, "workspace", 1, "github_repo",
+                     has_toolset("repo"), "filesystem_watch", has_toolset("watch"), "mcp", "/mcp/",
+                     "gpt_actions_schema", "/action-openapi.json");
+}
+
+static const char privacy[] = "This gateway runs on a machine of its operator. It keeps what you send to a "
+                              "workspace (files, commands and their\n"
+                              "output) on that machine until the workspace is removed or the retention time "
+                              "in its settings has passed, so that\n"
+                              "you can read it again. It logs for each call the time, the operation, the "
+                              "ids, the status and the duration; never\n"
+                              "tokens, secrets, values of environment variables or output. It sends nothing "
+                              "to third parties but what your own\n"
+                              "commands send.\n";
+
+static const char home_page[] =
+    "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
+    "content=\"width=device-width\">"
+    "<title>workspace-fcgi</title><body style=\"font-family:sans-serif;max-width:40em;margin:3em "
+    "auto;padding:0 1em\">"
+    "<h1>workspace-fcgi</h1><p>Remote workspaces for agents.</p><ul>"
+    "<li>MCP: <code>mcp/</code></li><li>REST: <code>api/</code>, described in <a "
+    "href=\"openapi.json\">openapi.json</a></li>"
+    "<li>GPT Actions: <a href=\"action-openapi.json\">action-openapi.json</a></li>"
+    "<li><a href=\"healthz\">Health</a></li><li><a href=\"privacy\">Privacy</a></li></ul></body></html>\n";
+
+static char *print(json_t *value, size_t flags)
+{
+    char *text = json_dumps(value, flags);
+    json_decref(value);
+    if (!text)
+        abort();
+    return text;
+}
+
+static void make_for(struct documents *d, const struct request *r)
+{
+    _cleanup_free_ char *url = documents_server_url(d->config, r);
+    if (d->url && strcmp(d->url, url) == 0)
+        return;
+    free(d->url);
+    free(STEAL(d->actions));
+    free(STEAL(d->openapi));
+    d->url = STEAL(url);
+}
+
+/* ---- answers ---- */
+
+static void reply_text(struct exchange *x, const char *type, const char *text)
+{
+    x->carrier->reply(x, 200, type, NULL, text, strlen(text));
+}
+
+static void reply_home(struct service *s, struct exchange *x)
+{
+    (void)s;
+    const char *accept = request_header(x->request, "accept");
+    if (accept && strstr(accept, "text/html")) {
+        reply_text(x, "text/html; charset=utf-8", home_page);
+        return;
+    }
+    json_auto_t *value = home();
+    exchange_reply_json(x, 200, NULL, value);
+}
+
+static void reply_health(struct service *s, struct exchange *x)
+{
+    (void)s;
+    json_auto_t *value = health();
+    exchange_reply_json(x, 200, NULL, value);
+}
+
+static void reply_privacy(struct service *s, struct exchange *x)
+{
+    (void)s;
+    reply_text(x, "text/plain; charset=utf-8", privacy);
+}
+
+static void reply_actions(struct service *s, struct exchange *x)
+{
+    struct documents *d = s->documents;
+    make_for(d, x->request);
+    if (!d->actions)
+        d->actions = print(describe_actions(d->config, d->url), JSON_COMPACT);
+    reply_text(x, "application/json", d->actions);
+}
+
+static void reply_openapi(struct service *s, struct exchange *x)
+{
+    struct documents *d = s->documents;
+    make_for(d, x->request);
+    if (!d->openapi)
+        d->openapi = print(describe_openapi(d->config, d->url), JSON_COMPACT);
+    reply_text(x, "application/json", d->openapi);
+}
+
+static const struct document {
+    const char *path;
+    void (*reply)(struct service *s, struct exchange *x);
+} document_rows[] = {
+    { "/", reply_home },
+    { "/healthz", reply_health },
+    { "/privacy", reply_privacy },
+    { "/action-openapi.json", reply_actions },
+    { "/openapi.json", reply_openapi },
+};
+
+static void reply_method(struct exchange *x)
+{
+    static const char allow[] = "Allow: GET, OPTIONS\r\n";
+    _cleanup_error_ struct error err = ERROR_INIT;
+    if (strcmp(x->request->method, "OPTIONS") == 0) {
+        x->carrier->reply(x, 204, "text/plain", allow, "", 0);
+        return;
+    }
+    error_set(&err, ERROR_METHOD, "the method is not allowed here; allowed: GET");
+    exchange_reply_error(x, &err, allow);
+}
+
+bool documents_handle(struct service *s, struct exchange *x)
+{
+    for (size_t i = 0; i < N_ELEMENTS(document_rows); i++) {
+        if (strcmp(x->request->path, document_rows[i].path) != 0)
+            continue;
+        if (strcmp(x->request->method, "GET") == 0)
+            document_rows[i].reply(s, x);
+        else
+            reply_method(x);
+        return true;
+    }
+    return false;
+}

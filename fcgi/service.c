@@ -1,0 +1,170 @@
+/* Ties the rooms of the front together: opens the stores, holds the keeper client on the loop, and sends each
+ * request to REST, MCP or a document. It decides nothing else. */
+#include "fcgi/service.h"
+
+#include "fcgi/dispatch.h"
+#include "fcgi/documents.h"
+#include "fcgi/mcp/mcp.h"
+#include "fcgi/rest.h"
+#include "fcgi/wait.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/warden/warden.h"
+
+#include <sys/epoll.h>
+
+#define EVENTS_CACHED 256
+
+static void ensure_warden(void *user)
+{
+    struct service *s = user;
+    _cleanup_error_ struct error err = ERROR_INIT;
+    if (warden_ensure(s->config, s->program, &err) < 0)
+        log_error("the warden cannot be started: %s", err.message);
+}
+
+static void client_ready(void *user, uint32_t events)
+{
+    (void)events;
+    struct service *s = user;
+    keeper_client_turn(s->client);
+}
+
+struct service *service_new(struct loop *l, const struct config *config, const char *program,
+                            struct error *err)
+{
+    struct state *state = state_open(config->state_dir, err);
+    if (!state)
+        return NULL;
+    struct service *s = xcalloc(1, sizeof(*s));
+    s->loop = l;
+    s->config = config;
+    s->program = xstrdup(program);
+    s->state = state;
+    s->events = events_cache_new(config->state_dir, EVENTS_CACHED);
+    s->client = keeper_client_new(config, ensure_warden, s);
+    s->client_watch = loop_watch_fd(l, keeper_client_fd(s->client), EPOLLIN, client_ready, s);
+    s->routes = routes_new(ops);
+    s->documents = documents_new(config);
+    s->tools = mcp_tools_new(config);
+    s->waiting = wait_new(s);
+    s->checks_results = log_enabled(LOG_LEVEL_DEBUG);
+    return s;
+}
+
+void service_free(struct service *s)
+{
+    if (!s)
+        return;
+    wait_free(s->waiting);
+    loop_unwatch(s->client_watch);
+    keeper_client_free(s->client);
+    mcp_tools_free(s->tools);
+    documents_free(s->documents);
+    routes_free(s->routes);
+    events_cache_free(s->events);
+    state_close(s->state);
+    free(s->program);
+    free(s);
+}
+
+void service_drain(struct service *s)
+{
+    s->draining = true;
+    wait_drain(s->waiting);
+}
+
+static bool is_below(const char *path, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    return strncmp(path, prefix, length) == 0 && (path[length] == '\0' || path[length] == '/');
+}
+
+void service_handle(void *user, struct exchange *x)
+{
+    struct service *s = user;
+    const char *path = x->request->path;
+    if (is_below(path, "/api")) {
+        rest_handle(s, x);
+    } else if (is_below(path, "/mcp")) {
+        mcp_handle(s, x);
+    } else if (!documents_handle(s, x)) {
+        _cleanup_error_ struct error err = ERROR_INIT;
+        error_set(&err, ERROR_NOT_FOUND, "there is no such path");
+        exchange_reply_error(x, &err, NULL);
+    }
+}
+
+/* ---- without HTTP ---- */
+
+/* One service_call: its answer waits for the end of the turn where it came inside the call. */
+struct direct {
+    struct service *service;
+    service_done *done;
+    void *user;
+    bool inside;
+    int status;
+    struct buffer text;
+};
+
+static void tell(void *user)
+{
+    struct direct *d = user;
+    d->done(d->user, d->status, d->text.data, d->text.length);
+    buffer_free(&d->text);
+    free(d);
+}
+
+static void take_error(struct direct *d, const struct error *err)
+{
+    json_auto_t *value = error_to_json(err);
+    _cleanup_free_ char *text = json_dumps(value, JSON_COMPACT);
+    d->status = error_status(err->code);
+    buffer_append_text(&d->text, text);
+}
+
+static void direct_answer(void *user, struct flight *f, const char *text, size_t length,
+                          const struct error *err)
+{
+    (void)f;
+    struct direct *d = user;
+    if (err) {
+        take_error(d, err);
+    } else {
+        d->status = 200;
+        buffer_append(&d->text, text, length);
+    }
+    if (d->inside)
+        loop_defer(d->service->loop, tell, d);
+    else
+        tell(d);
+}
+
+static const struct dispatch_sink direct_sink = { .answer = direct_answer };
+
+void service_call(struct service *s, const struct op *op, const struct principal *principal, json_t *in,
+                  service_done *done, void *user)
+{
+    struct direct *d = xcalloc(1, sizeof(*d));
+    d->service = s;
+    d->done = done;
+    d->user = user;
+    d->inside = true;
+    _cleanup_error_ struct error err = ERROR_INIT;
+    json_t *checked = NULL;
+    if (field_check(op->params, "arguments", in, &checked, &err) < 0) {
+        take_error(d, &err);
+        loop_defer(s->loop, tell, d);
+        return;
+    }
+    char request_id[33];
+    id_random_hex(request_id, sizeof(request_id) - 1);
+    struct dispatch_request request = { .op = op,
+                                        .principal = principal,
+                                        .form = CALL_REST,
+                                        .in = checked,
+                                        .request_id = request_id,
+                                        .started_us = clock_boottime_us() };
+    dispatch_start(s, &request, &direct_sink, d);
+    d->inside = false;
+}
