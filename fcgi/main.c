@@ -18,6 +18,10 @@ static const struct command {
       cmd_serve, true },
     { "warden", "", "start, mend and sweep the workspaces of a state directory", cmd_warden, true },
     { "keep", "WS", "run one workspace (the warden starts it)", cmd_keep, true },
+    { "call", "OPERATION [JSON | -]", "run one operation as the owner, without a web server", cmd_call,
+      false },
+    { "describe", "openapi|actions|tools|config", "print a document made from the tables", cmd_describe,
+      false },
 };
 
 static void print_usage(FILE *out)
