@@ -1,0 +1,29 @@
+/* The agent as a whole: the channel to the keeper and the commands that run. Members are for the agent's own
+ * files. */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include "lib/agent/launch.h"
+#include "lib/agent/loop.h"
+#include "lib/wire/channel.h"
+
+struct exec;
+
+struct agent {
+    struct launch_rules rules;
+    struct loop *loop;
+    struct channel *channel;
+    struct loop_source channel_source, signal_source;
+    struct loop_timer sampler, trimmer;
+    struct exec *execs;
+    bool ends;
+};
+
+/* Until the channel ends; then all that was started is dead. Takes channel_fd. */
+void agent_run(const struct launch_rules *rules, int channel_fd);
+
+/* ---- for execs ---- */
+void agent_add(struct agent *agent, struct exec *exec);
+void agent_sample(struct agent *agent); /* an exec may want to be looked at */
+
+#endif
