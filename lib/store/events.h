@@ -63,7 +63,8 @@ void events_writer_close(struct events_writer *w); /* flushes, removes the marke
 int events_writer_flush(struct events_writer *w, struct error *err);
 
 /* A batch is one write transaction: begin, any number of the calls below, commit. At MDB_MAP_FULL the map is doubled and the batch replayed
- * inside; ERROR_FULL when the disk is full: nothing of the batch is there, the writer is usable, try again later. */
+ * inside; ERROR_FULL when the disk is full: nothing of the batch is there, the writer is usable, try again later. Heads belong to the caller: after
+ * a commit that failed it goes back to the copies it had at begin. A call that failed within a batch: abort it. */
 int events_begin(struct events_writer *w, struct error *err);
 int events_commit(struct events_writer *w, struct error *err);
 void events_abort(struct events_writer *w);
@@ -72,11 +73,13 @@ void events_abort(struct events_writer *w);
  * ERROR_CONFLICT where it differs). */
 int events_add_exec(struct events_writer *w, struct exec_head *head, const json_t *info, const char *idem_key, const char *digest,
                     struct error *err);
-/* Appends; sets event->seq = ++head->last_seq and the byte counts; drops the oldest beyond the limit (never status, error or exit
- * of the end). data longer than EVENT_DATA_MAX is the caller's bug (abort). Call events_put_exec once for the batch. */
+/* Appends; sets event->seq = ++head->last_seq, the byte counts and, at an exit event, exit_seq; drops the oldest beyond the limit (never status,
+ * error or exit of the end: where only the end is left to drop, a late event is counted as dropped, not kept, and its seq is 0). The limit counts
+ * 40 bytes for each event beside its data. data longer than EVENT_DATA_MAX is the caller's bug (abort). Call events_put_exec once for the batch. */
 int events_append(struct events_writer *w, struct exec_head *head, struct event *event, struct error *err);
-int events_put_exec(struct events_writer *w, const struct exec_head *head, struct error *err);
-/* Removes finished execs whose finished_us lies before that, oldest first, and at most some per call; *ret_removed counts. */
+int events_put_exec(struct events_writer *w, const struct exec_head *head, struct error *err); /* ERROR_NOT_FOUND: it was pruned */
+/* Removes finished execs whose finished_us lies before that, oldest first, and at most some per call; *ret_removed counts. Inside a batch, best of
+ * its own. Returns 1 where more is left: commit and call again. */
 int events_prune(struct events_writer *w, int64_t finished_before_us, size_t *ret_removed, struct error *err);
 /* Share of the map in use, 0..1. */
 double events_fill(struct events_writer *w);
@@ -90,7 +93,8 @@ struct events_cache; /* bounded, least recently used */
 struct events_reader;
 struct events_cache *events_cache_new(const char *state_dir, size_t capacity);
 void events_cache_free(struct events_cache *c);
-/* Borrowed until the next call on the cache. ERROR_NOT_FOUND: this workspace has no logs. An environment that was replaced or removed since
+/* Borrowed until the next call on the cache. ERROR_NOT_FOUND: this workspace has no logs. ERROR_UNAVAILABLE: the machine went down while they were
+ * open and no writer has verified them since. Never for a workspace whose writer lives in this process. An environment that was replaced or removed since
  * (inode of data.mdb) is opened anew. */
 struct events_reader *events_cache_get(struct events_cache *c, const char *workspace_id, struct error *err);
 void events_cache_drop(struct events_cache *c, const char *workspace_id);

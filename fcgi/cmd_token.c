@@ -1,0 +1,191 @@
+/* Owns the operator's command for tokens. A token is shown once, when it is made; the store has its hash
+ * alone. Knows nothing of requests. */
+#include "fcgi/cmd_token.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/ids.h"
+#include "lib/store/state.h"
+
+#include <stdio.h>
+
+#define TOKEN_PREFIX    "wsp_"
+#define TOKEN_DIGITS    64 /* 256 bits */
+#define TOKEN_ID_DIGITS 16
+#define NAME_LIMIT      63
+
+static const char usage[] =
+    "usage: workspace-fcgi token add NAME [--scope read,write,admin] [--workspace ws-...]\n"
+    "       workspace-fcgi token list\n"
+    "       workspace-fcgi token revoke ID\n"
+    "NAME is the principal: tokens of one name share its workspaces; \"owner\" is who holds "
+    "WORKSPACE_TOKEN.\n";
+
+static int wrong_use(const char *problem)
+{
+    fprintf(stderr, "workspace-fcgi token: %s\n%s", problem, usage);
+    return 2;
+}
+
+static int report(const struct error *err)
+{
+    fprintf(stderr, "workspace-fcgi token: %s\n", err->message);
+    return 1;
+}
+
+/* ---- add ---- */
+struct add_options {
+    const char *name, *scopes, *workspace_id;
+};
+
+static bool is_name(const char *text)
+{
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@-");
+    return length > 0 && length <= NAME_LIMIT && text[length] == '\0';
+}
+
+/* NULL where one is unknown or none is given. */
+static json_t *parse_scopes(const char *text)
+{
+    static const char *const known[] = { "read", "write", "admin" };
+    json_auto_t *scopes = json_array();
+    size_t given = 0, used = 0;
+    for (const char *p = text; *p; p += *p == ',')
+        p += strcspn(p, ","), given++;
+    for (size_t i = 0; i < N_ELEMENTS(known); i++) {
+        const char *p = text;
+        for (; *p; p += *p == ',') {
+            size_t length = strcspn(p, ",");
+            if (length == strlen(known[i]) && strncmp(p, known[i], length) == 0)
+                break;
+            p += length;
+        }
+        if (!*p)
+            continue;
+        used++;
+        json_array_append_new(scopes, json_string(known[i]));
+    }
+    return given > 0 && used == given ? json_incref(scopes) : NULL;
+}
+
+/* NULL = fine, else the problem. */
+static const char *parse_add(int argc, char **argv, struct add_options *ret)
+{
+    *ret = (struct add_options){ .scopes = "read,write" };
+    for (int i = 2; i < argc; i++) {
+        if (argv[i][0] != '-' && !ret->name)
+            ret->name = argv[i];
+        else if (strcmp(argv[i], "--scope") == 0 && i + 1 < argc)
+            ret->scopes = argv[++i];
+        else if (strcmp(argv[i], "--workspace") == 0 && i + 1 < argc)
+            ret->workspace_id = argv[++i];
+        else
+            return "there is something unknown among the arguments";
+    }
+    if (!ret->name || !is_name(ret->name))
+        return "NAME is 1 to 63 of letters, digits and . _ @ -";
+    if (ret->workspace_id && !id_is_valid(ID_WORKSPACE, ret->workspace_id))
+        return "--workspace takes an id: ws- and 32 hexadecimal digits";
+    return NULL;
+}
+
+static json_t *make_record(const struct add_options *options, json_t *scopes, const char *hash)
+{
+    char id[3 + TOKEN_ID_DIGITS + 1] = "tk-", created[CLOCK_TEXT_SIZE];
+    id_random_hex(id + 3, TOKEN_ID_DIGITS);
+    clock_format(clock_wall_us(), created);
+    json_t *record = json_pack("{s:i, s:s, s:s, s:O, s:s, s:s}", "v", 1, "id", id, "principal", options->name,
+                               "scopes", scopes, "created_at", created, "hash", hash);
+    if (options->workspace_id)
+        json_object_set_new(record, "workspace_id", json_string(options->workspace_id));
+    return record;
+}
+
+static int add_token(struct state *state, int argc, char **argv)
+{
+    struct add_options options;
+    const char *problem = parse_add(argc, argv, &options);
+    json_auto_t *scopes = problem ? NULL : parse_scopes(options.scopes);
+    _cleanup_error_ struct error err = ERROR_INIT;
+    char token[sizeof TOKEN_PREFIX + TOKEN_DIGITS] = TOKEN_PREFIX, hash[ID_HASH_SIZE];
+    if (!problem && !scopes)
+        problem = "--scope takes read, write and admin, each once, with commas between";
+    if (problem)
+        return wrong_use(problem);
+    id_random_hex(token + strlen(token), TOKEN_DIGITS);
+    id_hash(token, strlen(token), hash);
+    json_auto_t *record = make_record(&options, scopes, hash);
+    if (state_add_token(state, hash, record, &err) < 0)
+        return report(&err);
+    printf("%s\n", token);
+    fprintf(stderr, "token %s of %s; it is not shown again\n",
+            json_string_value(json_object_get(record, "id")), options.name);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
+/* ---- list, revoke ---- */
+static const char *text_of(const json_t *record, const char *name)
+{
+    const char *text = json_string_value(json_object_get(record, name));
+    return text ? text : "-";
+}
+
+static void print_token(const json_t *record)
+{
+    size_t i;
+    json_t *scope;
+    printf("%-20s %-24s ", text_of(record, "id"), text_of(record, "principal"));
+    json_array_foreach(json_object_get(record, "scopes"), i, scope)
+        printf("%s%s", i ? "," : "", json_is_string(scope) ? json_string_value(scope) : "?");
+    printf(" %s %s\n", text_of(record, "workspace_id"), text_of(record, "created_at"));
+}
+
+static int list_tokens(struct state *state, int argc, char **argv)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    json_auto_t *tokens = NULL;
+    size_t i;
+    json_t *record;
+    (void)argv;
+    if (argc != 2)
+        return wrong_use("list takes no arguments");
+    if (state_list_tokens(state, &tokens, &err) < 0)
+        return report(&err);
+    json_array_foreach(tokens, i, record) print_token(record);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
+static int revoke_token(struct state *state, int argc, char **argv)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    if (argc != 3)
+        return wrong_use("revoke takes the id of a token, as list shows it");
+    if (state_remove_token(state, argv[2], &err) < 0)
+        return report(&err);
+    fprintf(stderr, "token %s is revoked\n", argv[2]);
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(struct state *state, int argc, char **argv);
+} actions[] = { { "add", add_token }, { "list", list_tokens }, { "revoke", revoke_token } };
+
+static int run(const struct config *config, int (*action)(struct state *, int, char **), int argc,
+               char **argv)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    struct state *state = NULL;
+    if (config_become_owner(config, &err) < 0 || !(state = state_open(config->state_dir, &err)))
+        return report(&err);
+    int status = action(state, argc, argv);
+    state_close(state);
+    return status;
+}
+
+int cmd_token(const struct config *config, int argc, char **argv)
+{
+    for (size_t i = 0; argc >= 2 && i < N_ELEMENTS(actions); i++)
+        if (strcmp(argv[1], actions[i].name) == 0)
+            return run(config, actions[i].run, argc, argv);
+    return wrong_use("add, list or revoke?");
+}

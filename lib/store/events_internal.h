@@ -1,0 +1,80 @@
+/* The insides that the files of events share. For lib/store alone. */
+#ifndef STORE_EVENTS_INTERNAL_H
+#define STORE_EVENTS_INTERNAL_H
+
+#include "lib/base/buffer.h"
+#include "lib/store/environment.h"
+#include "lib/store/events.h"
+#include "lib/store/events_format.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#define EVENTS_READERS 254
+#define MARKER_NAME    "open"
+
+/* One environment open for reading, by one thread. The transaction and the cursor are made once, renewed for
+ * each read and reset after it. */
+struct events_reader {
+    MDB_env *env; /* borrowed where it is the writer's */
+    MDB_txn *txn;
+    MDB_cursor *cursor;
+    MDB_dbi table;
+    bool owns_env, reading;
+    char workspace_id[ID_SIZE];
+    /* of the cache */
+    dev_t device;
+    ino_t inode;
+    int64_t checked_ms;
+    bool suspect; /* a read failed: look at the files again before the next one */
+};
+int reader_begin(struct events_reader *r, struct error *err);
+void reader_end(struct events_reader *r);
+void reader_close(struct events_reader *r); /* what it owns; r itself stays */
+
+struct events_writer {
+    MDB_env *env;
+    MDB_dbi table;
+    MDB_txn *txn;          /* of the batch; NULL = none */
+    struct buffer journal; /* the batch's operations, for playing them again in a larger map */
+    bool failed;           /* the batch cannot be committed */
+    bool damaged;          /* what the environment is cannot be read */
+    uint32_t last_stream;  /* no event has a higher one */
+    int64_t log_bytes;
+    int64_t readers_checked_ms;
+    char *directory; /* <state_dir>/events/<ws> */
+    struct events_reader reader;
+    pthread_mutex_t sync_lock;
+    int sync_fd; /* of data.mdb, so that a flush needs nothing of the environment */
+};
+
+/* Operations of the open batch (events_batch.c). -1 = the batch failed. */
+int batch_put(struct events_writer *w, const struct events_key *key, const void *head, size_t head_size,
+              const void *data, size_t size, struct error *err);
+int batch_append(struct events_writer *w, const struct events_key *key, const void *head, size_t head_size,
+                 const void *data, size_t size, struct error *err); /* the key is the last of the table */
+int batch_delete(struct events_writer *w, const struct events_key *key,
+                 struct error *err); /* absent is fine */
+/* 1 = there: *ret points into the map until the next operation; 0 = not there. */
+int batch_get(struct events_writer *w, const struct events_key *key, MDB_val *ret, struct error *err);
+/* The first key at or after from: 1 = *ret is a copy of it. */
+int batch_seek(struct events_writer *w, const struct events_key *from, struct events_key *ret,
+               struct error *err);
+int batch_require(const struct events_writer *w, struct error *err);
+int batch_get_head(struct events_writer *w, uint32_t stream, struct exec_head *ret,
+                   struct error *err); /* 1, 0, -1 */
+
+int events_damaged(struct error *err, const char *what); /* ERROR_INTERNAL and a log line */
+
+/* Files (events_files.c). */
+char *events_directory(const char *state_dir, const char *workspace_id);
+int marker_write(const char *directory, struct error *err);
+void marker_remove(const char *directory);
+bool marker_is_foreign(const char *directory); /* there, and of another boot: the files may be damaged */
+int events_set_aside(const char *directory, const char *why, struct error *err);
+
+/* Walks the environment in directory in a child, so that damage which crashes the walker harms nobody. 1 =
+ * sound, 0 = damaged. */
+int verify_in_child(const char *directory, int64_t deadline_ms, struct error *err);
+
+#endif
