@@ -109,7 +109,7 @@ static int append(const char *data, size_t length, void *user)
 static void check_result(const struct op *op, const char *text, size_t length)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
-    json_auto_t *value = json_loadb(text, length, JSON_DECODE_ANY, NULL);
+    json_auto_t *value = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     size_t index;
     const json_t *item;
     if ((op->flags & OP_LIST) == 0) {

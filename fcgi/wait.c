@@ -290,7 +290,7 @@ static void pack(struct parking *p, struct call *call)
 /* A call for one of those parked in p, with what all of them share. */
 static int unpack(struct parking *p, struct flight *f, struct call *call, struct error *err)
 {
-    json_auto_t *both = json_loads(p->packed, 0, NULL);
+    json_auto_t *both = json_loads(p->packed, JSON_ALLOW_NUL, NULL);
     f->in = json_incref(json_object_get(both, "in"));
     f->kept = json_incref(json_object_get(both, "kept"));
     f->memo = STEAL(p->memo);

@@ -156,7 +156,7 @@ static int link_connect(struct link *l, struct error *err)
         return error_set(err, ERROR_UNAVAILABLE, "no room for another connection");
     }
     l->phase = LINK_UP;
-    l->broken = false;
+    l->broken = l->retiring = false;
     l->attempts = 0;
     l->retry_ms = l->give_up_ms = 0;
     l->used_ms = clock_boottime_ms();
@@ -240,18 +240,24 @@ static bool someone_starts(const struct link *l)
     return false;
 }
 
-/* No keeper listens: those who may not start it fail, the others have it started. */
-static void keeper_missing(struct link *l)
+/* Who may not start the workspace has nothing to wait for. */
+static void fail_unstarted(struct link *l)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     error_set(&err, ERROR_CONFLICT, "the workspace is stopped");
     struct pending *p = LIST_FIRST(&l->pendings);
     while (p) {
         struct pending *following = LIST_NEXT(p, in_link);
-        if (!p->start)
+        if (!p->start && p->stream == 0)
             client_fail(p, &err);
         p = following;
     }
+}
+
+/* No keeper listens: those who may not start it fail, the others have it started. */
+static void keeper_missing(struct link *l)
+{
+    fail_unstarted(l);
     if (someone_starts(l)) {
         start_keeper(l);
         return;
@@ -283,10 +289,12 @@ static void link_down(struct link *l)
     struct pending *p = LIST_FIRST(&l->pendings);
     while (p) {
         struct pending *following = LIST_NEXT(p, in_link);
-        if ((greeted && !p->repeatable) || p->restarted)
+        if (p->stream != 0 && ((greeted && !p->repeatable) || p->restarted)) {
             client_fail(p, &err);
-        p->restarted = true;
-        p->stream = 0;
+        } else {
+            p->restarted = p->restarted || p->stream != 0;
+            p->stream = 0;
+        }
         p = following;
     }
     orphan_watches(l);
@@ -301,6 +309,8 @@ void link_push(struct link *l, struct pending *p)
     l->used_ms = clock_boottime_ms();
     if (l->phase == LINK_DOWN) {
         link_open(l);
+    } else if (l->phase == LINK_UP && l->retiring) {
+        fail_unstarted(l);
     } else if (l->phase == LINK_UP) {
         send_pending(l, p);
         link_flush(l);
@@ -331,17 +341,33 @@ void link_unwatch(struct link *l, struct watch *w)
 
 /* ---- receiving ---- */
 
-static void take_reply(struct link *l, uint32_t stream, const char *data, size_t length)
+static struct pending *find_stream(struct link *l, uint32_t stream)
 {
     struct pending *p;
     LIST_FOREACH(p, &l->pendings, in_link)
     {
         if (p->stream == stream)
-            break;
+            return p;
     }
+    return NULL; /* cancelled meanwhile */
+}
+
+/* The keeper stops and has not taken this request in. */
+static void take_refusal(struct link *l, uint32_t stream)
+{
+    struct pending *p = find_stream(l, stream);
+    l->retiring = true;
+    if (p)
+        p->stream = 0;
+    fail_unstarted(l);
+}
+
+static void take_reply(struct link *l, uint32_t stream, const char *data, size_t length)
+{
+    struct pending *p = find_stream(l, stream);
     if (!p)
-        return; /* cancelled meanwhile */
-    json_auto_t *reply = json_loadb(data, length, 0, NULL);
+        return;
+    json_auto_t *reply = json_loadb(data, length, JSON_ALLOW_NUL, NULL);
     const json_t *packed = json_object_get(reply, "error");
     _cleanup_error_ struct error err = ERROR_INIT;
     if (packed || !reply)
@@ -367,6 +393,8 @@ static void receive(void *user, const struct frame *frame, const char *data, siz
     struct link *l = user;
     if (frame->type == FRAME_REPLY)
         take_reply(l, frame->stream, data, length);
+    else if (frame->type == FRAME_CLOSE)
+        take_refusal(l, frame->stream);
     else if (frame->type == FRAME_NOTIFY)
         take_notice(l, frame->stream);
 }

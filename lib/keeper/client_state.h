@@ -23,6 +23,7 @@ struct link {
     uint32_t interest; /* as epoll has it */
     uint32_t last_stream;
     bool broken;        /* a write failed: to be taken down by the next turn */
+    bool retiring;      /* the keeper stops: it answers what it took in, new requests wait for its end */
     int attempts;       /* of starting */
     int64_t retry_ms;   /* 0 = none */
     int64_t give_up_ms; /* of calling the warden */
