@@ -63,12 +63,12 @@ void keeper_client_free(struct keeper_client *c)
         pending_free(p);
     }
     for (size_t i = 0; i < LINK_BUCKETS; i++) {
-        struct link *l;
+        struct client_link *l;
         while ((l = SLIST_FIRST(&c->buckets[i])) != NULL) {
             SLIST_REMOVE_HEAD(&c->buckets[i], in_bucket);
             while (!LIST_EMPTY(&l->watches))
                 watch_free(LIST_FIRST(&l->watches));
-            link_free(l);
+            client_link_free(l);
         }
     }
     while (!LIST_EMPTY(&c->orphans))
@@ -107,7 +107,7 @@ char *client_message(json_t *message)
     return text;
 }
 
-struct pending *client_pend(struct keeper_client *c, struct link *l, char *text, int64_t timeout_ms,
+struct pending *client_pend(struct keeper_client *c, struct client_link *l, char *text, int64_t timeout_ms,
                             keeper_answer *answer, void *user)
 {
     struct pending *p = xcalloc(1, sizeof(*p));
@@ -154,7 +154,7 @@ void client_finish(struct pending *p, const json_t *ret, const struct error *err
 static uint64_t push(struct keeper_client *c, const char *workspace_id, json_t *message, int64_t timeout_ms,
                      bool start, bool repeatable, keeper_answer *answer, void *user)
 {
-    struct link *l = link_get(c, workspace_id);
+    struct client_link *l = client_link_get(c, workspace_id);
     struct pending *p = client_pend(c, l, client_message(message), timeout_ms, answer, user);
     uint64_t number = p->number;
     p->start = start;
@@ -164,7 +164,7 @@ static uint64_t push(struct keeper_client *c, const char *workspace_id, json_t *
         error_set(&err, ERROR_TOO_LARGE, "the request is larger than %u bytes", FRAME_MESSAGE_MAX);
         client_fail(p, &err);
     } else {
-        link_push(l, p);
+        client_link_push(l, p);
     }
     return number;
 }
@@ -236,7 +236,7 @@ uint64_t keeper_client_remove(struct keeper_client *c, const char *workspace_id,
 struct keeper_subscription *keeper_client_subscribe(struct keeper_client *c, const char *workspace_id,
                                                     const char *exec_id, keeper_changed *changed, void *user)
 {
-    struct link *l = link_get(c, workspace_id);
+    struct client_link *l = client_link_get(c, workspace_id);
     struct watch *w;
     LIST_FOREACH(w, &l->watches, entry)
     {
@@ -247,7 +247,7 @@ struct keeper_subscription *keeper_client_subscribe(struct keeper_client *c, con
         w = xcalloc(1, sizeof(*w));
         w->client = c;
         snprintf(w->exec_id, sizeof(w->exec_id), "%s", exec_id);
-        link_watch(l, w);
+        client_link_watch(l, w);
     }
     struct keeper_subscription *s = xcalloc(1, sizeof(*s));
     s->watch = w;
@@ -267,7 +267,7 @@ void keeper_client_unsubscribe(struct keeper_subscription *s)
     if (!LIST_EMPTY(&w->subscriptions))
         return;
     if (w->link)
-        link_unwatch(w->link, w);
+        client_link_unwatch(w->link, w);
     watch_free(w);
 }
 
@@ -340,15 +340,15 @@ static void tick(struct keeper_client *c)
     c->armed_ms = 0;
     int64_t next = expire(c, now);
     for (size_t i = 0; i < LINK_BUCKETS; i++) {
-        struct link *l = SLIST_FIRST(&c->buckets[i]);
+        struct client_link *l = SLIST_FIRST(&c->buckets[i]);
         while (l) {
-            struct link *following = SLIST_NEXT(l, in_bucket);
-            int64_t at = link_tick(l, now);
+            struct client_link *following = SLIST_NEXT(l, in_bucket);
+            int64_t at = client_link_tick(l, now);
             if (at != 0 && (next == 0 || at < next))
                 next = at;
             if (l->phase == LINK_DOWN && LIST_EMPTY(&l->pendings) && LIST_EMPTY(&l->watches)) {
-                SLIST_REMOVE(&c->buckets[i], l, link, in_bucket);
-                link_free(l);
+                SLIST_REMOVE(&c->buckets[i], l, client_link, in_bucket);
+                client_link_free(l);
             }
             l = following;
         }
@@ -364,7 +364,7 @@ void keeper_client_turn(struct keeper_client *c)
     bool timer = false;
     for (int i = 0; i < count; i++) {
         if (events[i].data.ptr)
-            link_ready(events[i].data.ptr, events[i].events);
+            client_link_ready(events[i].data.ptr, events[i].events);
         else
             timer = true;
     }

@@ -15,9 +15,9 @@
 #define START_ATTEMPTS   5
 #define READ_LIMIT       (256 << 10)
 
-static void link_open(struct link *l);
+static void client_link_open(struct client_link *l);
 
-static bool is_warden(const struct link *l)
+static bool is_warden(const struct client_link *l)
 {
     return l->workspace_id[0] == '\0';
 }
@@ -31,10 +31,10 @@ static size_t bucket_of(const char *workspace_id)
     return value % LINK_BUCKETS;
 }
 
-struct link *link_get(struct keeper_client *c, const char *workspace_id)
+struct client_link *client_link_get(struct keeper_client *c, const char *workspace_id)
 {
     size_t bucket = bucket_of(workspace_id);
-    struct link *l;
+    struct client_link *l;
     SLIST_FOREACH(l, &c->buckets[bucket], in_bucket)
     {
         if (strcmp(l->workspace_id, workspace_id) == 0)
@@ -49,7 +49,7 @@ struct link *link_get(struct keeper_client *c, const char *workspace_id)
 }
 
 /* Leaves the set by name: a child between fork and exec may keep the closed descriptor's file alive. */
-static void close_channel(struct link *l)
+static void close_channel(struct client_link *l)
 {
     epoll_ctl(l->client->epoll_fd, EPOLL_CTL_DEL, channel_fd(l->channel), NULL);
     channel_free(STEAL(l->channel));
@@ -57,7 +57,7 @@ static void close_channel(struct link *l)
     l->broken = false;
 }
 
-void link_free(struct link *l)
+void client_link_free(struct client_link *l)
 {
     if (l->channel)
         close_channel(l);
@@ -66,14 +66,14 @@ void link_free(struct link *l)
 
 /* ---- sending ---- */
 
-static uint32_t next_stream(struct link *l)
+static uint32_t next_stream(struct client_link *l)
 {
     if (++l->last_stream == 0)
         l->last_stream = 1;
     return l->last_stream;
 }
 
-void link_flush(struct link *l)
+void client_link_flush(struct client_link *l)
 {
     if (l->phase != LINK_UP || l->broken)
         return;
@@ -90,19 +90,19 @@ void link_flush(struct link *l)
     epoll_ctl(l->client->epoll_fd, EPOLL_CTL_MOD, channel_fd(l->channel), &event);
 }
 
-static void send_pending(struct link *l, struct pending *p)
+static void send_pending(struct client_link *l, struct pending *p)
 {
     p->stream = next_stream(l);
     channel_send(l->channel, FRAME_REQUEST, 0, p->stream, p->text, p->length);
 }
 
-static void send_watch(struct link *l, struct watch *w)
+static void send_watch(struct client_link *l, struct watch *w)
 {
     w->stream = next_stream(l);
     channel_send(l->channel, FRAME_SUBSCRIBE, 0, w->stream, w->exec_id, strlen(w->exec_id));
 }
 
-static void send_waiting(struct link *l)
+static void send_waiting(struct client_link *l)
 {
     struct pending *p;
     LIST_FOREACH(p, &l->pendings, in_link)
@@ -116,19 +116,19 @@ static void send_waiting(struct link *l)
         if (w->stream == 0)
             send_watch(l, w);
     }
-    link_flush(l);
+    client_link_flush(l);
 }
 
 /* ---- up and down ---- */
 
-static void fail_all(struct link *l, const struct error *err)
+static void fail_all(struct client_link *l, const struct error *err)
 {
     while (!LIST_EMPTY(&l->pendings))
         client_fail(LIST_FIRST(&l->pendings), err);
 }
 
 /* Nobody is there for the watches any more. */
-static void orphan_watches(struct link *l)
+static void orphan_watches(struct client_link *l)
 {
     struct watch *w;
     while ((w = LIST_FIRST(&l->watches)) != NULL) {
@@ -140,7 +140,7 @@ static void orphan_watches(struct link *l)
     }
 }
 
-static int link_connect(struct link *l, struct error *err)
+static int client_link_connect(struct client_link *l, struct error *err)
 {
     char leaf[ID_SIZE + 8];
     snprintf(leaf, sizeof(leaf), "%s.sock", is_warden(l) ? "warden" : l->workspace_id);
@@ -165,7 +165,7 @@ static int link_connect(struct link *l, struct error *err)
     return 0;
 }
 
-static void retry_in(struct link *l, int64_t ms)
+static void retry_in(struct client_link *l, int64_t ms)
 {
     l->phase = LINK_STARTING;
     l->retry_ms = clock_boottime_ms() + ms;
@@ -173,7 +173,7 @@ static void retry_in(struct link *l, int64_t ms)
 }
 
 /* Nobody listens at the warden's socket: get one started and knock again, soon and then less often. */
-static void call_warden(struct link *l)
+static void call_warden(struct client_link *l)
 {
     struct keeper_client *c = l->client;
     int64_t now = clock_boottime_ms();
@@ -199,7 +199,7 @@ static void call_warden(struct link *l)
 static void keeper_started(void *user, const json_t *ret, const struct error *err)
 {
     (void)ret;
-    struct link *l = user;
+    struct client_link *l = user;
     if (err) {
         l->phase = LINK_DOWN;
         l->attempts = 0;
@@ -207,11 +207,11 @@ static void keeper_started(void *user, const json_t *ret, const struct error *er
         orphan_watches(l);
         return;
     }
-    if (link_connect(l, NULL) < 0)
+    if (client_link_connect(l, NULL) < 0)
         retry_in(l, 20 << l->attempts); /* it ended at once, or does not listen yet */
 }
 
-static void start_keeper(struct link *l)
+static void start_keeper(struct client_link *l)
 {
     l->phase = LINK_STARTING;
     l->retry_ms = 0;
@@ -222,14 +222,14 @@ static void start_keeper(struct link *l)
         return;
     }
     struct keeper_client *c = l->client;
-    struct link *warden = link_get(c, "");
+    struct client_link *warden = client_link_get(c, "");
     json_t *message = json_pack("{s:s, s:s}", "op", "start", "workspace_id", l->workspace_id);
     struct pending *p = client_pend(c, warden, client_message(message), START_TIMEOUT_MS, keeper_started, l);
     p->repeatable = true;
-    link_push(warden, p);
+    client_link_push(warden, p);
 }
 
-static bool someone_starts(const struct link *l)
+static bool someone_starts(const struct client_link *l)
 {
     const struct pending *p;
     LIST_FOREACH(p, &l->pendings, in_link)
@@ -241,7 +241,7 @@ static bool someone_starts(const struct link *l)
 }
 
 /* Who may not start the workspace has nothing to wait for. */
-static void fail_unstarted(struct link *l)
+static void fail_unstarted(struct client_link *l)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     error_set(&err, ERROR_CONFLICT, "the workspace is stopped");
@@ -255,7 +255,7 @@ static void fail_unstarted(struct link *l)
 }
 
 /* No keeper listens: those who may not start it fail, the others have it started. */
-static void keeper_missing(struct link *l)
+static void keeper_missing(struct client_link *l)
 {
     fail_unstarted(l);
     if (someone_starts(l)) {
@@ -266,9 +266,9 @@ static void keeper_missing(struct link *l)
     orphan_watches(l);
 }
 
-static void link_open(struct link *l)
+static void client_link_open(struct client_link *l)
 {
-    if (link_connect(l, NULL) == 0)
+    if (client_link_connect(l, NULL) == 0)
         return;
     if (is_warden(l))
         call_warden(l);
@@ -278,7 +278,7 @@ static void link_open(struct link *l)
 
 /* What was sent to a peer that said hello may have been done; what the peer never read is tried again, once.
  */
-static void link_down(struct link *l)
+static void client_link_down(struct client_link *l)
 {
     bool greeted = channel_is_ready(l->channel);
     close_channel(l);
@@ -299,49 +299,49 @@ static void link_down(struct link *l)
     }
     orphan_watches(l);
     if (!LIST_EMPTY(&l->pendings))
-        link_open(l);
+        client_link_open(l);
 }
 
 /* ---- what the client gives ---- */
 
-void link_push(struct link *l, struct pending *p)
+void client_link_push(struct client_link *l, struct pending *p)
 {
     l->used_ms = clock_boottime_ms();
     if (l->phase == LINK_DOWN) {
-        link_open(l);
+        client_link_open(l);
     } else if (l->phase == LINK_UP && l->retiring) {
         fail_unstarted(l);
     } else if (l->phase == LINK_UP) {
         send_pending(l, p);
-        link_flush(l);
+        client_link_flush(l);
     }
 }
 
-void link_watch(struct link *l, struct watch *w)
+void client_link_watch(struct client_link *l, struct watch *w)
 {
     LIST_INSERT_HEAD(&l->watches, w, entry);
     w->link = l;
     l->used_ms = clock_boottime_ms();
     if (l->phase == LINK_DOWN) {
-        link_open(l);
+        client_link_open(l);
     } else if (l->phase == LINK_UP) {
         send_watch(l, w);
-        link_flush(l);
+        client_link_flush(l);
     }
 }
 
-void link_unwatch(struct link *l, struct watch *w)
+void client_link_unwatch(struct client_link *l, struct watch *w)
 {
     l->used_ms = clock_boottime_ms();
     if (l->phase != LINK_UP || w->stream == 0)
         return;
     channel_send(l->channel, FRAME_UNSUBSCRIBE, 0, w->stream, NULL, 0);
-    link_flush(l);
+    client_link_flush(l);
 }
 
 /* ---- receiving ---- */
 
-static struct pending *find_stream(struct link *l, uint32_t stream)
+static struct pending *find_stream(struct client_link *l, uint32_t stream)
 {
     struct pending *p;
     LIST_FOREACH(p, &l->pendings, in_link)
@@ -353,7 +353,7 @@ static struct pending *find_stream(struct link *l, uint32_t stream)
 }
 
 /* The keeper stops and has not taken this request in. */
-static void take_refusal(struct link *l, uint32_t stream)
+static void take_refusal(struct client_link *l, uint32_t stream)
 {
     struct pending *p = find_stream(l, stream);
     l->retiring = true;
@@ -362,7 +362,7 @@ static void take_refusal(struct link *l, uint32_t stream)
     fail_unstarted(l);
 }
 
-static void take_reply(struct link *l, uint32_t stream, const char *data, size_t length)
+static void take_reply(struct client_link *l, uint32_t stream, const char *data, size_t length)
 {
     struct pending *p = find_stream(l, stream);
     if (!p)
@@ -376,7 +376,7 @@ static void take_reply(struct link *l, uint32_t stream, const char *data, size_t
     client_finish(p, failed ? NULL : json_object_get(reply, "ret"), failed ? &err : NULL);
 }
 
-static void take_notice(struct link *l, uint32_t stream)
+static void take_notice(struct client_link *l, uint32_t stream)
 {
     struct watch *w;
     LIST_FOREACH(w, &l->watches, entry)
@@ -390,7 +390,7 @@ static void take_notice(struct link *l, uint32_t stream)
 
 static void receive(void *user, const struct frame *frame, const char *data, size_t length)
 {
-    struct link *l = user;
+    struct client_link *l = user;
     if (frame->type == FRAME_REPLY)
         take_reply(l, frame->stream, data, length);
     else if (frame->type == FRAME_CLOSE)
@@ -399,7 +399,7 @@ static void receive(void *user, const struct frame *frame, const char *data, siz
         take_notice(l, frame->stream);
 }
 
-void link_ready(struct link *l, uint32_t epoll_events)
+void client_link_ready(struct client_link *l, uint32_t epoll_events)
 {
     if (l->phase != LINK_UP)
         return;
@@ -410,19 +410,19 @@ void link_ready(struct link *l, uint32_t epoll_events)
     if (got < 0 && err.code != ERROR_NONE)
         log_debug("connection to %s: %s", is_warden(l) ? "the warden" : l->workspace_id, err.message);
     if (got == 0)
-        link_flush(l);
+        client_link_flush(l);
     if (got != 0 || l->broken)
-        link_down(l);
+        client_link_down(l);
 }
 
-int64_t link_tick(struct link *l, int64_t now_ms)
+int64_t client_link_tick(struct client_link *l, int64_t now_ms)
 {
     if (l->broken)
-        link_down(l);
+        client_link_down(l);
     if (l->retry_ms != 0 && l->retry_ms <= now_ms) {
         l->retry_ms = 0;
         if (is_warden(l))
-            link_open(l);
+            client_link_open(l);
         else
             start_keeper(l);
     }

@@ -10,8 +10,8 @@
 #include <sys/queue.h>
 
 /* One connection, wanted or open: to a keeper, or to the warden (workspace_id ""). */
-struct link {
-    SLIST_ENTRY(link) in_bucket;
+struct client_link {
+    SLIST_ENTRY(client_link) in_bucket;
     struct keeper_client *client;
     char workspace_id[ID_SIZE];
     enum link_phase {
@@ -36,7 +36,7 @@ struct link {
 struct pending {
     LIST_ENTRY(pending) in_link; /* while link is set */
     TAILQ_ENTRY(pending) in_client;
-    struct link *link; /* NULL: it has failed, error says why */
+    struct client_link *link; /* NULL: it has failed, error says why */
     uint64_t number;
     uint32_t stream; /* 0 = not sent on the present connection */
     char *text;      /* the message */
@@ -53,8 +53,8 @@ struct pending {
 struct watch {
     LIST_ENTRY(watch) entry;
     struct keeper_client *client;
-    struct link *link; /* NULL: no keeper */
-    uint32_t stream;   /* 0 = not told to the keeper yet */
+    struct client_link *link; /* NULL: no keeper */
+    uint32_t stream;          /* 0 = not told to the keeper yet */
     char exec_id[ID_SIZE];
     LIST_HEAD(subscription_list, keeper_subscription) subscriptions;
 };
@@ -75,7 +75,7 @@ struct keeper_client {
     int epoll_fd, timer_fd;
     int64_t armed_ms; /* 0 = the timer is off */
     uint64_t last_number;
-    SLIST_HEAD(, link) buckets[LINK_BUCKETS];
+    SLIST_HEAD(, client_link) buckets[LINK_BUCKETS];
     TAILQ_HEAD(, pending) pendings;
     bool has_failed;                       /* a pending without link waits for its turn */
     struct watch_list orphans;             /* watches whose keeper is gone, to be told */
@@ -84,19 +84,20 @@ struct keeper_client {
 };
 
 /* client_link.c */
-struct link *link_get(struct keeper_client *c, const char *workspace_id); /* made where there is none */
+struct client_link *client_link_get(struct keeper_client *c,
+                                    const char *workspace_id); /* made where there is none */
 /* Gives p to its link: sent, or waiting for the connection, or failed. */
-void link_push(struct link *l, struct pending *p);
-void link_watch(struct link *l, struct watch *w);
-void link_unwatch(struct link *l, struct watch *w);
-void link_ready(struct link *l, uint32_t epoll_events);
+void client_link_push(struct client_link *l, struct pending *p);
+void client_link_watch(struct client_link *l, struct watch *w);
+void client_link_unwatch(struct client_link *l, struct watch *w);
+void client_link_ready(struct client_link *l, uint32_t epoll_events);
 /* Retries, idle ends, broken ones. Returns when it wants to be called again, 0 = never. */
-int64_t link_tick(struct link *l, int64_t now_ms);
-void link_flush(struct link *l);
-void link_free(struct link *l);
+int64_t client_link_tick(struct client_link *l, int64_t now_ms);
+void client_link_flush(struct client_link *l);
+void client_link_free(struct client_link *l);
 
 /* client.c */
-struct pending *client_pend(struct keeper_client *c, struct link *l, char *text, int64_t timeout_ms,
+struct pending *client_pend(struct keeper_client *c, struct client_link *l, char *text, int64_t timeout_ms,
                             keeper_answer *answer, void *user);
 void client_arm(struct keeper_client *c, int64_t at_ms);
 void client_fail(struct pending *p, const struct error *err); /* answered in the next turn */
