@@ -16,12 +16,14 @@ static const struct command {
 } commands[] = {
     { "serve", "[--socket PATH|HOST:PORT]", "answer FastCGI requests on a socket, or on descriptor 0",
       cmd_serve, true },
+    { "run", "", "all of it behind lighttpd, in the foreground (PORT, HOST, WORKERS, TOKEN)", cmd_run, true },
     { "warden", "", "start, mend and sweep the workspaces of a state directory", cmd_warden, true },
     { "keep", "WS", "run one workspace (the warden starts it)", cmd_keep, true },
     { "call", "OPERATION [JSON | -]", "run one operation as the owner, without a web server", cmd_call,
       false },
     { "describe", "openapi|actions|tools|config", "print a document made from the tables", cmd_describe,
       false },
+    { "token", "add|list|revoke ...", "tokens for other people and programs", cmd_token, false },
 };
 
 static void print_usage(FILE *out)
