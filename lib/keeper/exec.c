@@ -154,7 +154,7 @@ static void exec_begin(struct keeper *k, const struct exec_request *request, con
     k->had_execs = true;
     if (k->enforce_ms == INT64_MAX && !k->enforce_over)
         k->enforce_ms = 0;
-    link_start_exec(k, e, message);
+    box_start_exec(k, e, message);
     flusher_mark(k->flusher);
 }
 
@@ -201,7 +201,7 @@ int keeper_exec_input(struct keeper *k, const char *exec_id, const void *data, s
     }
     buffer_append(&e->input, data, length);
     e->input_eof = eof;
-    link_pump_input(k, e);
+    box_pump_input(k, e);
     if (eof) {
         e->now.head.stdin_closed = true;
         journal_add(k, e, ENTRY_TOUCH, 0, 0);
@@ -222,7 +222,7 @@ static bool is_ending(int signal_number)
 
 void live_end_tree(struct keeper *k, struct exec *e, int signal_number)
 {
-    link_signal(k, e->now.head.stream, signal_number, true);
+    box_signal(k, e->now.head.stream, signal_number, true);
     if (signal_number != SIGKILL)
         e->kill_ms = clock_boottime_ms() + KEEPER_GRACE_MS;
 }
@@ -236,7 +236,7 @@ static int signal_remains(struct keeper *k, const char *id, int signal_number, b
     if (!tree)
         return conflict("the command has ended", err);
     if (signal_number == SIGKILL || !is_ending(signal_number)) {
-        link_signal(k, head.stream, signal_number, true);
+        box_signal(k, head.stream, signal_number, true);
         return 0;
     }
     struct exec *e = live_add(k, &head);
@@ -258,7 +258,7 @@ int keeper_exec_signal(struct keeper *k, const char *exec_id, int signal_number,
     if (tree && is_ending(signal_number))
         live_end_tree(k, e, signal_number);
     else
-        link_signal(k, e->now.head.stream, signal_number, tree);
+        box_signal(k, e->now.head.stream, signal_number, tree);
     if (is_ending(signal_number) && !e->now.over) {
         e->now.head.cancel_requested = true;
         journal_add(k, e, ENTRY_TOUCH, 0, 0);

@@ -1,5 +1,5 @@
 /* The keeper's own: what its files share. keeper.c turns the loop; start.c and stop.c are the two ends of its
- * life; life.c its deadlines; server.c the workers; link.c the sandbox's end of the channel; exec.c what is
+ * life; life.c its deadlines; server.c the workers; box.c the sandbox's end of the channel; exec.c what is
  * asked of an exec; journal.c what an exec tells. */
 #ifndef KEEPER_INTERNAL_H
 #define KEEPER_INTERNAL_H
@@ -163,14 +163,14 @@ int64_t life_deadline(const struct keeper *k); /* the next of all */
 void life_tick(struct keeper *k);
 int64_t life_oom_kills(const struct keeper *k);
 
-/* link.c */
-void link_watch(struct keeper *k);
-void link_flush(struct keeper *k);
-void link_drain(struct keeper *k,
+/* box.c */
+void box_watch(struct keeper *k);
+void box_flush(struct keeper *k);
+void box_drain(struct keeper *k,
                 int64_t deadline_ms); /* after the sandbox's end: what is left in the channel */
-void link_start_exec(struct keeper *k, const struct exec *e, const json_t *request);
-void link_signal(struct keeper *k, uint32_t stream, int signal_number, bool tree);
-void link_pump_input(struct keeper *k, struct exec *e);
+void box_start_exec(struct keeper *k, const struct exec *e, const json_t *request);
+void box_signal(struct keeper *k, uint32_t stream, int signal_number, bool tree);
+void box_pump_input(struct keeper *k, struct exec *e);
 
 /* exec.c */
 struct exec *live_add(struct keeper *k, const struct exec_head *head);

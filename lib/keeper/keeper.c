@@ -39,7 +39,7 @@ static void loop(struct keeper *k)
     while (!k->stop.wanted) {
         reactor_turn(k->reactor, life_deadline(k));
         life_tick(k);
-        link_flush(k);
+        box_flush(k);
         peers_flush(k->peers);
     }
     stop_now(k);
@@ -55,7 +55,7 @@ static void tell_ready(struct keeper *k)
 static void live(struct keeper *k)
 {
     k->signal_source = reactor_add(k->reactor, k->signal_fd, EPOLLIN, signal_ready, k);
-    link_watch(k);
+    box_watch(k);
     life_begin(k);
     tell_ready(k);
     malloc_trim(0);

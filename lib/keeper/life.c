@@ -136,7 +136,7 @@ static void exec_tick(struct keeper *k, struct exec *e, int64_t now)
     if (e->kill_ms <= now) {
         e->kill_ms = INT64_MAX;
         e->kill_sent = true;
-        link_signal(k, e->now.head.stream, SIGKILL, true);
+        box_signal(k, e->now.head.stream, SIGKILL, true);
         if (e->now.closed)
             journal_add(k, e, ENTRY_TOUCH, 0, 0); /* so that it is let go */
     }

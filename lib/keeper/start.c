@@ -278,13 +278,12 @@ static int wait_for_agent(struct keeper *k, struct error *err)
 static int bring_up(struct keeper *k, struct error *err)
 {
     json_t *handle = NULL;
-    if (create_sandbox(k, &handle, err) < 0)
+    if (create_sandbox(k, &handle, err) < 0 || record_running(k, handle, err) < 0)
         return -1;
     int fd = k->driver->open_channel(k->sandbox, err);
-    if (fd >= 0)
-        k->agent = channel_new(fd);
-    if (record_running(k, handle, err) < 0 || k->agent == NULL)
+    if (fd < 0)
         return -1;
+    k->agent = channel_new(fd);
     return wait_for_agent(k, err);
 }
 

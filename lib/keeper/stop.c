@@ -151,9 +151,9 @@ void stop_now(struct keeper *k)
 {
     log_info("workspace=%s stopping: %s", k->workspace_id, k->stop.reason);
     peers_close_listener(k->peers);
-    link_flush(k);
+    box_flush(k);
     end_sandbox(k);
-    link_drain(k, clock_boottime_ms() + DRAIN_MS);
+    box_drain(k, clock_boottime_ms() + DRAIN_MS);
     k->agent_gone = true;
     if (finish_execs(k))
         write_record(k);

@@ -168,7 +168,7 @@ static void sandbox_ended(void *user, uint32_t events)
     agent_lost(k);
 }
 
-void link_watch(struct keeper *k)
+void box_watch(struct keeper *k)
 {
     int fd = k->driver->watch_fd(k->sandbox);
     k->agent_source = reactor_add(k->reactor, channel_fd(k->agent), channel_events(k->agent), agent_ready, k);
@@ -176,13 +176,13 @@ void link_watch(struct keeper *k)
         k->sandbox_source = reactor_add(k->reactor, fd, EPOLLIN, sandbox_ended, k);
 }
 
-void link_flush(struct keeper *k)
+void box_flush(struct keeper *k)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     if (k->agent_gone)
         return;
     for (struct exec *e = k->execs; e != NULL; e = e->next)
-        link_pump_input(k, e);
+        box_pump_input(k, e);
     if ((channel_events(k->agent) & EPOLLOUT) != 0 && channel_write(k->agent, &err) < 0) {
         agent_lost(k);
         return;
@@ -191,7 +191,7 @@ void link_flush(struct keeper *k)
     reactor_change(k->agent_source, k->journal.full ? events & ~(uint32_t)EPOLLIN : events);
 }
 
-void link_drain(struct keeper *k, int64_t deadline_ms)
+void box_drain(struct keeper *k, int64_t deadline_ms)
 {
     for (;;) {
         int64_t left = deadline_ms - clock_boottime_ms();
@@ -204,19 +204,19 @@ void link_drain(struct keeper *k, int64_t deadline_ms)
 
 /* ---- to the agent ---- */
 
-void link_start_exec(struct keeper *k, const struct exec *e, const json_t *request)
+void box_start_exec(struct keeper *k, const struct exec *e, const json_t *request)
 {
     channel_send_json(k->agent, FRAME_REQUEST, e->now.head.stream, request);
 }
 
-void link_signal(struct keeper *k, uint32_t stream, int signal_number, bool tree)
+void box_signal(struct keeper *k, uint32_t stream, int signal_number, bool tree)
 {
     unsigned char payload[2] = { (unsigned char)signal_number, tree };
     if (!k->agent_gone)
         channel_send(k->agent, FRAME_SIGNAL, 0, stream, payload, sizeof(payload));
 }
 
-void link_pump_input(struct keeper *k, struct exec *e)
+void box_pump_input(struct keeper *k, struct exec *e)
 {
     uint32_t stream = e->now.head.stream;
     size_t room;
