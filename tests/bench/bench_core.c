@@ -53,7 +53,7 @@ static void wait_first_stdout(const char *id, const char *ex)
         snprintf(query, sizeof query, "cursor=%ld&wait_seconds=10", cursor);
         struct answer a = get_events(id, ex, query);
         bool found = strstr(a.body, "\"stdout\"") != NULL;
-        cursor = (long)number_of(a.json, "next_cursor");
+        cursor = (long)member_number(a.json, "next_cursor");
         answer_clear(&a);
         if (found)
             return;
@@ -64,7 +64,7 @@ static void end_exec(const char *ex)
 {
     char path[200];
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/cancel", ws, ex);
-    json_decref(api(the, 200, "POST", path, pack("{s:s}", "signal_name", "KILL")));
+    json_decref(api(the, 200, "POST", path, new_json("{s:s}", "signal_name", "KILL")));
 }
 
 static void bench_create(void)
@@ -153,7 +153,7 @@ static void bench_wake_one(void)
         double stamp = stamp_in(a.body);
         if (stamp > 0)
             samples_add(&measured, (now_us() - stamp) / 1000);
-        cursor = (long)number_of(a.json, "next_cursor");
+        cursor = (long)member_number(a.json, "next_cursor");
         ended = strstr(a.body, "\"exit\"") != NULL;
         answer_clear(&a);
     }

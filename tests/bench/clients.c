@@ -96,7 +96,7 @@ void clients_park_and_wake(const struct instance *i, const char *ws, const char 
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/events?tail=1", ws, ex);
     json_auto_t *page = api(i, 200, "GET", path, NULL);
     snprintf(url, sizeof url, "%s/api/workspaces/%s/realtime-execs/%s/events?cursor=%lld&wait_seconds=20",
-             instance_url(i), ws, ex, number_of(page, "next_cursor"));
+             instance_url(i), ws, ex, member_number(page, "next_cursor"));
     struct many m;
     many_open(&m, i, url, count);
     for (int done = 0, running = 1; done < count;) {
@@ -151,7 +151,7 @@ void clients_wait_exit(const struct instance *i, const char *ws, const char *ex)
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s", ws, ex);
     for (;; sleep_ms(5)) {
         json_auto_t *status = api(i, 200, "GET", path, NULL);
-        const char *state = text_of(status, "state");
+        const char *state = member_text(status, "state");
         if (strcmp(state, "finished") == 0)
             return;
         ck_assert_msg(strcmp(state, "running") == 0 || strcmp(state, "starting") == 0, "state %s", state);

@@ -55,15 +55,15 @@ static void follow_through_errors(const char *ex, struct buffer *out, char *stat
         }
         json_array_foreach(json_object_get(a.json, "events"), index, event)
         {
-            long seq = (long)number_of(event, "seq");
+            long seq = (long)member_number(event, "seq");
             ck_assert_msg(seq == last + 1, "seq %ld after %ld", seq, last);
             last = seq;
-            if (strcmp(text_of(event, "type"), "stdout") == 0)
-                buffer_append_text(out, text_of(event, "data"));
-            ended = ended || strcmp(text_of(event, "type"), "exit") == 0;
+            if (strcmp(member_text(event, "type"), "stdout") == 0)
+                buffer_append_text(out, member_text(event, "data"));
+            ended = ended || strcmp(member_text(event, "type"), "exit") == 0;
         }
-        cursor = (long)number_of(a.json, "next_cursor");
-        snprintf(state, state_size, "%s", text_of(a.json, "state"));
+        cursor = (long)member_number(a.json, "next_cursor");
+        snprintf(state, state_size, "%s", member_text(a.json, "state"));
         answer_clear(&a);
     }
 }
@@ -108,13 +108,13 @@ START_TEST(a_killed_keeper_loses_its_execs_and_nothing_else)
     ck_assert_ptr_nonnull(strstr(buffer_text(&out), "before"));
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s", ws, ex);
     json_auto_t *status = api(the, 200, "GET", path, NULL);
-    ck_assert_str_eq(text_of(status, "state"), "failed");
-    ck_assert_ptr_nonnull(strstr(text_of(status, "reason"), "lost"));
+    ck_assert_str_eq(member_text(status, "state"), "failed");
+    ck_assert_ptr_nonnull(strstr(member_text(status, "reason"), "lost"));
     sleep_ms(300);
     ck_assert_uint_eq(instance_processes(the, "keep", pids, 64), 0); /* reading started no sandbox */
     snprintf(path, sizeof path, "/api/workspaces/%s", ws);
     json_auto_t *record = api(the, 200, "GET", path, NULL);
-    ck_assert_str_eq(text_of(record, "state"), "stopped");
+    ck_assert_str_eq(member_text(record, "state"), "stopped");
     exec_run_command(the, ws, "cat /workspace/file ~/file", &log);
     ck_assert_str_eq(log.out, "kept\nhome\n");
     exec_log_clear(&log);
@@ -199,19 +199,19 @@ START_TEST(idle_and_absolute_timeouts_stop_and_the_next_command_starts)
     exec_log_clear(&log);
     snprintf(path, sizeof path, "/api/workspaces/%s/stop", ws);
     json_auto_t *stopped = api(the, 200, "POST", path, NULL);
-    ck_assert_str_eq(text_of(stopped, "state"), "stopped");
+    ck_assert_str_eq(member_text(stopped, "state"), "stopped");
     json_decref(api(the, 200, "POST", path, NULL)); /* once more is fine */
     snprintf(path, sizeof path, "/api/workspaces/%s", ws);
     json_auto_t *record = api(the, 200, "GET", path, NULL);
-    ck_assert_str_eq(text_of(record, "state"), "stopped");
+    ck_assert_str_eq(member_text(record, "state"), "stopped");
     ck_assert(!flag_of(record, "running"));
     exec_run_command(the, ws, "cat f", &log);
     ck_assert_str_eq(log.out, "stays\n");
     exec_log_clear(&log);
     json_auto_t *again = api(the, 200, "GET", path, NULL);
-    ck_assert_str_eq(text_of(again, "state"), "running");
+    ck_assert_str_eq(member_text(again, "state"), "running");
     snprintf(path, sizeof path, "/api/workspaces/%s/extend", ws);
-    json_auto_t *extended = api(the, 200, "POST", path, pack("{s:i}", "timeout_seconds", 7200));
+    json_auto_t *extended = api(the, 200, "POST", path, new_json("{s:i}", "timeout_seconds", 7200));
     ck_assert(json_is_string(json_object_get(extended, "expires_at")));
 }
 END_TEST

@@ -16,13 +16,14 @@ static const struct {
 START_TEST(each_example_does_what_it_says)
 {
     char line[600], output[20000];
-    snprintf(line, sizeof line, "WORKSPACE_URL=%s WORKSPACE_TOKEN=%s timeout 30 examples/%s 2>&1", instance_url(the), instance_token(the),
-             examples[_i].name);
+    snprintf(line, sizeof line, "WORKSPACE_URL=%s WORKSPACE_TOKEN=%s timeout 30 examples/%s 2>&1",
+             instance_url(the), instance_token(the), examples[_i].name);
     FILE *pipe = popen(line, "r");
     size_t length = fread(output, 1, sizeof output - 1, pipe);
     output[length] = '\0';
     int status = pclose(pipe);
-    ck_assert_msg(status == 0 && strstr(output, examples[_i].prints), "%s: status %d: %s", examples[_i].name, status, output);
+    ck_assert_msg(status == 0 && strstr(output, examples[_i].prints), "%s: status %d: %s", examples[_i].name,
+                  status, output);
 }
 END_TEST
 

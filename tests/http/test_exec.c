@@ -24,13 +24,13 @@ START_TEST(first_output_is_read_while_the_command_runs)
     exec_wait_output(the, ws, ex, "first\n", 5000);
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s", ws, ex);
     json_auto_t *status = api(the, 200, "GET", path, NULL);
-    ck_assert_str_eq(text_of(status, "state"), "running");
+    ck_assert_str_eq(member_text(status, "state"), "running");
     exec_send(the, ws, ex, "the answer\n", false);
     exec_wait_output(the, ws, ex, "got the answer\n", 5000);
     struct exec_log log;
     exec_follow(the, ws, ex, 10000, &log);
     ck_assert_str_eq(log.out, "first\ngot the answer\nlast\n");
-    ck_assert_int_eq(number_of(log.exit, "returncode"), 0);
+    ck_assert_int_eq(member_number(log.exit, "returncode"), 0);
     ck_assert_str_eq(log.state, "finished");
     exec_log_clear(&log);
 }
@@ -65,7 +65,7 @@ START_TEST(input_by_one_worker_is_read_by_another)
     exec_send(the, ws, ex, "", true);
     struct exec_log log;
     exec_follow(the, ws, ex, 10000, &log);
-    ck_assert_int_eq(number_of(log.exit, "returncode"), 0);
+    ck_assert_int_eq(member_number(log.exit, "returncode"), 0);
     exec_log_clear(&log);
 }
 END_TEST
@@ -95,7 +95,7 @@ START_TEST(ends_are_told_as_they_are)
     ck_assert_str_eq(log.out, ends[_i].out);
     ck_assert_str_eq(log.err, ends[_i].err);
     ck_assert_str_eq(log.state, ends[_i].state);
-    ck_assert_int_eq(number_of(log.exit, "returncode"), ends[_i].returncode);
+    ck_assert_int_eq(member_number(log.exit, "returncode"), ends[_i].returncode);
     const char *signal = json_string_value(json_object_get(log.exit, "signal"));
     ck_assert_msg(ends[_i].signal ? signal && strcmp(signal, ends[_i].signal) == 0 : signal == NULL,
                   "signal %s", signal ? signal : "null");
@@ -186,7 +186,7 @@ START_TEST(long_commands_run_whole)
         buffer_append_text(&command, fill);
     char path[128];
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs", ws);
-    api_refused(the, 422, "command", "POST", path, pack("{s:s}", "command", buffer_text(&command)));
+    api_refused(the, 422, "command", "POST", path, new_json("{s:s}", "command", buffer_text(&command)));
     buffer_free(&command);
 }
 END_TEST
@@ -195,9 +195,9 @@ START_TEST(odd_environment_names_arrive)
 {
     struct exec_log log;
     exec_run(the, ws,
-             pack("{s:s, s:{s:s, s:s, s:s, s:n}}", "command",
-                  "env | grep -a -e '^a-b=' -e '^1x=' -e 'Schl' ; echo \"home=$HOME\"", "env", "a-b", "minus",
-                  "1x", "digit", "Schl\xc3\xbcssel", "v\xc3\xa4lue", "HOME"),
+             new_json("{s:s, s:{s:s, s:s, s:s, s:n}}", "command",
+                      "env | grep -a -e '^a-b=' -e '^1x=' -e 'Schl' ; echo \"home=$HOME\"", "env", "a-b",
+                      "minus", "1x", "digit", "Schl\xc3\xbcssel", "v\xc3\xa4lue", "HOME"),
              &log);
     ck_assert_ptr_nonnull(strstr(log.out, "a-b=minus\n"));
     ck_assert_ptr_nonnull(strstr(log.out, "1x=digit\n"));
@@ -209,7 +209,7 @@ END_TEST
 START_TEST(missing_workdir_is_a_failed_exec)
 {
     struct exec_log log;
-    exec_run(the, ws, pack("{s:s, s:s}", "command", "pwd", "workdir", "/workspace/no/such"), &log);
+    exec_run(the, ws, new_json("{s:s, s:s}", "command", "pwd", "workdir", "/workspace/no/such"), &log);
     ck_assert_str_eq(log.state, "failed");
     ck_assert_ptr_nonnull(log.error);
     ck_assert(json_is_null(json_object_get(log.exit, "returncode")));
@@ -228,15 +228,15 @@ START_TEST(background_children_do_not_hold_the_exit)
     exec_start_command(the, ws, "yes & echo started; sleep 0.2; exit 4", ex);
     exec_follow(the, ws, ex, 20000, &log);
     ck_assert_msg(now_ms() - started < 8000, "exit came after %lld ms", now_ms() - started);
-    ck_assert_int_eq(number_of(log.exit, "returncode"), 4);
+    ck_assert_int_eq(member_number(log.exit, "returncode"), 4);
     exec_log_clear(&log);
     char path[200];
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/cancel", ws, ex);
-    json_decref(api(the, 200, "POST", path, pack("{s:s, s:b}", "signal_name", "KILL", "tree", 1)));
+    json_decref(api(the, 200, "POST", path, new_json("{s:s, s:b}", "signal_name", "KILL", "tree", 1)));
     exec_run_command(
         the, ws,
         "for k in 1 2 3 4 5 6 7 8 9 10; do pgrep -x yes >/dev/null || exit 0; sleep 0.2; done; exit 1", &log);
-    ck_assert_int_eq(number_of(log.exit, "returncode"), 0);
+    ck_assert_int_eq(member_number(log.exit, "returncode"), 0);
     exec_log_clear(&log);
 }
 END_TEST
@@ -267,7 +267,7 @@ START_TEST(log_limit_is_kept_and_told)
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s", ws, ex);
     for (long long deadline = now_ms() + 60000;; sleep_ms(50)) {
         json_auto_t *status = api(the, 200, "GET", path, NULL);
-        if (strcmp(text_of(status, "state"), "finished") == 0)
+        if (strcmp(member_text(status, "state"), "finished") == 0)
             break;
         ck_assert_msg(now_ms() < deadline, "300 MB took over 60 s");
     }
@@ -275,9 +275,9 @@ START_TEST(log_limit_is_kept_and_told)
              "/api/workspaces/%s/realtime-execs/%s/events?cursor=0&max_events=500&max_bytes=8388608", ws, ex);
     json_auto_t *first = api(the, 200, "GET", path, NULL);
     ck_assert(flag_of(first, "cursor_expired"));
-    ck_assert_int_gt(number_of(first, "dropped_events"), 10000);
-    ck_assert_int_eq(number_of(json_array_get(json_object_get(first, "events"), 0), "seq"),
-                     number_of(first, "first_seq"));
+    ck_assert_int_gt(member_number(first, "dropped_events"), 10000);
+    ck_assert_int_eq(member_number(json_array_get(json_object_get(first, "events"), 0), "seq"),
+                     member_number(first, "first_seq"));
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/events?tail=3", ws, ex);
     json_auto_t *tail = api(the, 200, "GET", path, NULL);
     ck_assert_uint_eq(json_array_size(json_object_get(tail, "events")), 3);
@@ -293,7 +293,8 @@ START_TEST(a_fork_bomb_ends_inside_while_others_answer)
     char other[40], ex[40];
     struct exec_log log;
     workspace_create(the, NULL, other);
-    exec_start(the, ws, pack("{s:s, s:i}", "command", ":(){ :|:& };:; wait", "timeout_seconds", 3), ex);
+    command_start(the, ws, new_json("{s:s, s:i}", "command", ":(){ :|:& };:; wait", "timeout_seconds", 3),
+                  ex);
     for (int k = 0; k < 10; k++) {
         long long started = now_ms();
         exec_run_command(the, other, "echo alive", &log);
@@ -305,7 +306,7 @@ START_TEST(a_fork_bomb_ends_inside_while_others_answer)
     exec_log_clear(&log);
     char path[200];
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/cancel", ws, ex);
-    json_decref(api(the, 200, "POST", path, pack("{s:s, s:b}", "signal_name", "KILL", "tree", 1)));
+    json_decref(api(the, 200, "POST", path, new_json("{s:s, s:b}", "signal_name", "KILL", "tree", 1)));
     exec_run_command(the, ws, "sleep 0.5; echo back", &log);
     ck_assert_str_eq(log.out, "back\n");
     exec_log_clear(&log);
@@ -317,7 +318,7 @@ START_TEST(a_memory_hog_ends_inside)
 {
     char small[40];
     struct exec_log log;
-    workspace_create(the, pack("{s:i, s:i}", "memory_mib", 128, "memory_limit_mib", 300), small);
+    workspace_create(the, new_json("{s:i, s:i}", "memory_mib", 128, "memory_limit_mib", 300), small);
     long long started = now_ms();
     exec_run_command(the, small,
                      "for k in $(seq 100); do python3 -c 'import time; x = bytearray(100<<20); "
@@ -355,29 +356,29 @@ START_TEST(synchronous_exec_answers_or_hands_out_a_handle)
     char path[128];
     snprintf(path, sizeof path, "/api/workspaces/%s/exec", ws);
     json_auto_t *quick =
-        api(the, 200, "POST", path, pack("{s:s}", "command", "echo out; echo err >&2; exit 5"));
-    ck_assert_str_eq(text_of(quick, "stdout"), "out\n");
-    ck_assert_str_eq(text_of(quick, "stderr"), "err\n");
-    ck_assert_int_eq(number_of(quick, "returncode"), 5);
+        api(the, 200, "POST", path, new_json("{s:s}", "command", "echo out; echo err >&2; exit 5"));
+    ck_assert_str_eq(member_text(quick, "stdout"), "out\n");
+    ck_assert_str_eq(member_text(quick, "stderr"), "err\n");
+    ck_assert_int_eq(member_number(quick, "returncode"), 5);
     ck_assert(!flag_of(quick, "stdout_truncated"));
     long long started = now_ms();
     json_auto_t *handle =
         api(the, 200, "POST", path,
-            pack("{s:s, s:i}", "command", "echo begun; sleep 3; echo done", "wait_seconds", 1));
+            new_json("{s:s, s:i}", "command", "echo begun; sleep 3; echo done", "wait_seconds", 1));
     ck_assert_int_lt(now_ms() - started, 2500);
-    ck_assert_str_eq(text_of(handle, "state"), "running");
+    ck_assert_str_eq(member_text(handle, "state"), "running");
     ck_assert(json_is_null(json_object_get(handle, "returncode")));
-    ck_assert_str_eq(text_of(handle, "stdout"), "begun\n");
+    ck_assert_str_eq(member_text(handle, "stdout"), "begun\n");
     struct exec_log log;
-    exec_follow(the, ws, text_of(handle, "exec_id"), 10000, &log);
+    exec_follow(the, ws, member_text(handle, "exec_id"), 10000, &log);
     ck_assert_str_eq(log.out, "begun\ndone\n");
     exec_log_clear(&log);
     json_auto_t *reads =
-        api(the, 200, "POST", path, pack("{s:s}", "command", "cat; echo none")); /* no input */
-    ck_assert_str_eq(text_of(reads, "stdout"), "none\n");
+        api(the, 200, "POST", path, new_json("{s:s}", "command", "cat; echo none")); /* no input */
+    ck_assert_str_eq(member_text(reads, "stdout"), "none\n");
     json_auto_t *failed =
-        api(the, 200, "POST", path, pack("{s:s, s:s}", "command", "pwd", "workdir", "/nowhere"));
-    ck_assert_str_eq(text_of(failed, "state"), "failed");
+        api(the, 200, "POST", path, new_json("{s:s, s:s}", "command", "pwd", "workdir", "/nowhere"));
+    ck_assert_str_eq(member_text(failed, "state"), "failed");
     char *text = json_dumps(failed, 0);
     ck_assert_ptr_nonnull(strstr(text, "ENOENT"));
     free(text);
@@ -389,13 +390,13 @@ START_TEST(a_large_synchronous_answer_keeps_head_and_tail)
     char path[128];
     snprintf(path, sizeof path, "/api/workspaces/%s/exec", ws);
     char *body = json_dumps(
-        pack("{s:s}", "command", "echo HEAD; head -c 5000000 /dev/zero | tr '\\0' '\\n'; echo TAIL"), 0);
+        new_json("{s:s}", "command", "echo HEAD; head -c 5000000 /dev/zero | tr '\\0' '\\n'; echo TAIL"), 0);
     struct http_options o = { .body = body };
     struct answer a = http_send(the, "POST", path, &o);
     ck_assert_int_eq(a.status, 200);
     ck_assert_uint_le(a.length, 90000);
     ck_assert(flag_of(a.json, "stdout_truncated"));
-    const char *out = text_of(a.json, "stdout");
+    const char *out = member_text(a.json, "stdout");
     ck_assert_mem_eq(out, "HEAD\n", 5);
     ck_assert_ptr_nonnull(strstr(out, "TAIL\n"));
     answer_clear(&a);
@@ -409,15 +410,15 @@ START_TEST(input_after_the_end_is_a_conflict)
     struct exec_log log;
     exec_start_command(the, ws, "cat; sleep 0.3", ex);
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/input", ws, ex);
-    json_decref(api(the, 200, "POST", path, pack("{s:s, s:b}", "data_base64", "AP9hCg==", "eof", 1)));
-    api_refused(the, 409, "", "POST", path, pack("{s:s}", "data", "more"));
+    json_decref(api(the, 200, "POST", path, new_json("{s:s, s:b}", "data_base64", "AP9hCg==", "eof", 1)));
+    api_refused(the, 409, "", "POST", path, new_json("{s:s}", "data", "more"));
     exec_follow(the, ws, ex, 10000, &log);
     ck_assert_uint_eq(log.out_length, 4);
     ck_assert_mem_eq(log.out,
                      "\0\xff"
                      "a\n",
                      4);
-    api_refused(the, 409, "", "POST", path, pack("{s:s}", "data", "more"));
+    api_refused(the, 409, "", "POST", path, new_json("{s:s}", "data", "more"));
     api_refused(the, 400, "", "POST", path, json_object());
     exec_log_clear(&log);
 }
@@ -447,12 +448,12 @@ START_TEST(same_idempotency_key_runs_once)
     struct answer first = http_send(the, "POST", path, &o), second = http_send(the, "POST", path, &o);
     ck_assert_int_eq(first.status, 200);
     ck_assert_int_eq(second.status, 200);
-    ck_assert_str_eq(text_of(first.json, "exec_id"), text_of(second.json, "exec_id"));
+    ck_assert_str_eq(member_text(first.json, "exec_id"), member_text(second.json, "exec_id"));
     o.body = "{\"command\": \"echo other\"}";
     struct answer third = http_send(the, "POST", path, &o);
     ck_assert_int_eq(third.status, 409);
     struct exec_log log;
-    exec_follow(the, ws, text_of(first.json, "exec_id"), 10000, &log);
+    exec_follow(the, ws, member_text(first.json, "exec_id"), 10000, &log);
     exec_log_clear(&log);
     exec_run_command(the, ws, "wc -l < /workspace/count", &log);
     ck_assert_int_eq(atoi(log.out), 1);

@@ -114,7 +114,7 @@ START_TEST(each_of_these_fails)
 {
     struct exec_log log;
     run(refused[_i], &log);
-    ck_assert_msg(number_of(log.exit, "returncode") != 0, "%s succeeded: %s", refused[_i], log.out);
+    ck_assert_msg(member_number(log.exit, "returncode") != 0, "%s succeeded: %s", refused[_i], log.out);
     exec_log_clear(&log);
     expect("echo alive", "alive\n");
 }
@@ -153,7 +153,7 @@ START_TEST(block_network_leaves_the_loopback_alone)
     char closed[40];
     struct exec_log log;
     char command[400];
-    workspace_create(the, pack("{s:b}", "block_network", 1), closed);
+    workspace_create(the, new_json("{s:b}", "block_network", 1), closed);
     snprintf(command, sizeof command,
              "exec 3<>/dev/tcp/127.0.0.1/%s && echo connected; cat /proc/net/dev | grep -c -e eth -e ens -e "
              "enp; true",
@@ -172,8 +172,8 @@ START_TEST(limits_hold_and_their_means_are_told)
     json_auto_t *record = api(the, 200, "GET", path, NULL);
     const json_t *limits = json_object_get(record, "limits"),
                  *capabilities = json_object_get(record, "capabilities");
-    ck_assert_int_eq(number_of(limits, "memory_limit_mib"), 8192);
-    ck_assert_int_eq(number_of(limits, "processes"), 256);
+    ck_assert_int_eq(member_number(limits, "memory_limit_mib"), 8192);
+    ck_assert_int_eq(member_number(limits, "processes"), 256);
     ck_assert(json_is_object(capabilities));
     struct exec_log log;
     run("for k in $(seq 400); do sleep 3 & done 2>/dev/null; jobs -r | wc -l", &log);

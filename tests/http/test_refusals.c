@@ -148,7 +148,7 @@ START_TEST(every_problem_is_listed)
     };
     struct answer a = http_send(the, "POST", "/api/workspaces", &o);
     ck_assert_int_eq(a.status, 422);
-    ck_assert_str_eq(text_of(a.json, "type"), "ValidationError");
+    ck_assert_str_eq(member_text(a.json, "type"), "ValidationError");
     ck_assert_uint_ge(json_array_size(json_object_get(a.json, "detail")), 5);
     const json_t *first = json_array_get(json_object_get(a.json, "detail"), 0);
     ck_assert(json_is_array(json_object_get(first, "loc")) && json_is_string(json_object_get(first, "msg")));

@@ -34,18 +34,18 @@ START_TEST(others_workspaces_are_not_found)
     add_token("alice", alice);
     add_token("bob", bob);
     json_auto_t *created = api_as(the, alice, 200, "POST", "/api/workspaces", json_object());
-    snprintf(ws, sizeof ws, "%s", text_of(created, "workspace_id"));
+    snprintf(ws, sizeof ws, "%s", member_text(created, "workspace_id"));
     snprintf(path, sizeof path, "/api/workspaces/%s", ws);
     json_decref(api_as(the, alice, 200, "GET", path, NULL));
     json_auto_t *hidden = api_as(the, bob, 404, "GET", path, NULL);
     json_auto_t *owners =
         api_as(the, bob, 404, "GET", "/api/workspaces/ws-00000000000000000000000000000000", NULL);
-    const char *a = text_of(hidden, "error"), *b = text_of(owners, "error");
+    const char *a = member_text(hidden, "error"), *b = member_text(owners, "error");
     ck_assert_msg(strlen(a) == strlen(b), "an unknown and a foreign id can be told apart: '%s' '%s'", a, b);
     json_decref(api_as(the, bob, 404, "DELETE", path, NULL));
     char exec[160];
     snprintf(exec, sizeof exec, "%s/exec", path);
-    json_decref(api_as(the, bob, 404, "POST", exec, pack("{s:s}", "command", "true")));
+    json_decref(api_as(the, bob, 404, "POST", exec, new_json("{s:s}", "command", "true")));
     json_auto_t *list = api_as(the, bob, 200, "GET", "/api/workspaces", NULL);
     ck_assert_uint_eq(json_array_size(list), 0);
     json_decref(api_as(the, alice, 200, "DELETE", path, NULL));
@@ -99,9 +99,10 @@ START_TEST(tokens_and_values_are_nowhere_in_clear)
     struct exec_log log;
     add_token("dave", dave);
     workspace_create(the, NULL, ws);
-    exec_run(the, ws,
-             pack("{s:s, s:{s:s}}", "command", "echo out-put-marker", "env", "SECRET", "env-value-marker"),
-             &log);
+    exec_run(
+        the, ws,
+        new_json("{s:s, s:{s:s}}", "command", "echo out-put-marker", "env", "SECRET", "env-value-marker"),
+        &log);
     exec_log_clear(&log);
     for (const char *const *secret =
              (const char *const[]){ dave, instance_token(the), "env-value-marker", "out-put-marker", NULL };

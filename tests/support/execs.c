@@ -11,7 +11,7 @@
 void workspace_create(const struct instance *i, json_t *body, char id[static 40])
 {
     json_auto_t *created = api(i, 200, "POST", "/api/workspaces", body ? body : json_object());
-    snprintf(id, 40, "%s", text_of(created, "workspace_id"));
+    snprintf(id, 40, "%s", member_text(created, "workspace_id"));
 }
 
 void workspace_terminate(const struct instance *i, const char *id)
@@ -21,17 +21,17 @@ void workspace_terminate(const struct instance *i, const char *id)
     json_decref(api(i, 200, "DELETE", path, NULL));
 }
 
-void exec_start(const struct instance *i, const char *ws, json_t *body, char id[static 40])
+void command_start(const struct instance *i, const char *ws, json_t *body, char id[static 40])
 {
     char path[128];
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs", ws);
     json_auto_t *started = api(i, 200, "POST", path, body);
-    snprintf(id, 40, "%s", text_of(started, "exec_id"));
+    snprintf(id, 40, "%s", member_text(started, "exec_id"));
 }
 
 void exec_start_command(const struct instance *i, const char *ws, const char *command, char id[static 40])
 {
-    exec_start(i, ws, pack("{s:s}", "command", command), id);
+    command_start(i, ws, new_json("{s:s}", "command", command), id);
 }
 
 static size_t decode_base64(const char *text, struct buffer *out)
@@ -74,8 +74,8 @@ static void take_output(struct follower *f, const json_t *event, bool is_out)
 
 static void take_event(struct follower *f, const json_t *event)
 {
-    const char *type = text_of(event, "type");
-    long seq = (long)number_of(event, "seq");
+    const char *type = member_text(event, "type");
+    long seq = (long)member_number(event, "seq");
     if (f->log->first_seq == 0)
         f->log->first_seq = seq;
     else
@@ -106,16 +106,16 @@ static long take_page(struct follower *f, const struct answer *a)
     ck_assert_msg(a->length <= PAGE_BOUND || json_array_size(events) <= 1, "page of %zu characters",
                   a->length);
     if (json_array_size(events) > 0 && f->log->last_seq > 0 && flag_of(a->json, "cursor_expired"))
-        f->log->last_seq = (long)number_of(json_array_get(events, 0), "seq") - 1;
+        f->log->last_seq = (long)member_number(json_array_get(events, 0), "seq") - 1;
     json_array_foreach(events, index, event) take_event(f, event);
-    f->log->dropped = number_of(a->json, "dropped_events");
+    f->log->dropped = member_number(a->json, "dropped_events");
     f->log->pages++;
-    const char *state = text_of(a->json, "state");
+    const char *state = member_text(a->json, "state");
     ck_assert_msg(!state_is_terminal(state) || f->log->exit, "state %s in a page before the exit event",
                   state);
     if (f->log->exit)
         snprintf(f->log->state, sizeof f->log->state, "%s", state);
-    return (long)number_of(a->json, "next_cursor");
+    return (long)member_number(a->json, "next_cursor");
 }
 
 void exec_follow(const struct instance *i, const char *ws, const char *ex, long deadline_ms,
@@ -161,20 +161,20 @@ void exec_log_clear(struct exec_log *log)
 void exec_run(const struct instance *i, const char *ws, json_t *body, struct exec_log *ret)
 {
     char ex[40];
-    exec_start(i, ws, body, ex);
+    command_start(i, ws, body, ex);
     exec_follow(i, ws, ex, 60000, ret);
 }
 
 void exec_run_command(const struct instance *i, const char *ws, const char *command, struct exec_log *ret)
 {
-    exec_run(i, ws, pack("{s:s}", "command", command), ret);
+    exec_run(i, ws, new_json("{s:s}", "command", command), ret);
 }
 
 void exec_send(const struct instance *i, const char *ws, const char *ex, const char *text, bool eof)
 {
     char path[160];
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/input", ws, ex);
-    json_decref(api(i, 200, "POST", path, pack("{s:s, s:b}", "data", text, "eof", eof)));
+    json_decref(api(i, 200, "POST", path, new_json("{s:s, s:b}", "data", text, "eof", eof)));
 }
 
 long exec_wait_output(const struct instance *i, const char *ws, const char *ex, const char *text,
@@ -197,7 +197,7 @@ long exec_wait_output(const struct instance *i, const char *ws, const char *ex, 
             if (json_is_string(data))
                 buffer_append(&seen, json_string_value(data), json_string_length(data));
         }
-        cursor = (long)number_of(page, "next_cursor");
+        cursor = (long)member_number(page, "next_cursor");
         if (seen.length && memmem(seen.data, seen.length, text, strlen(text)))
             break;
         ck_assert_msg(now_ms() < deadline, "'%s' was not written within %ld ms; seen: %.300s", text,

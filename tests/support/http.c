@@ -189,7 +189,7 @@ void api_refused(const struct instance *i, long status, const char *contains, co
     free(text);
 }
 
-json_t *pack(const char *format, ...)
+json_t *new_json(const char *format, ...)
 {
     va_list arguments;
     json_error_t error;
@@ -200,14 +200,14 @@ json_t *pack(const char *format, ...)
     return value;
 }
 
-const char *text_of(const json_t *object, const char *name)
+const char *member_text(const json_t *object, const char *name)
 {
     const char *text = json_string_value(json_object_get(object, name));
     ck_assert_msg(text != NULL, "no text member '%s'", name);
     return text;
 }
 
-long long number_of(const json_t *object, const char *name)
+long long member_number(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
     ck_assert_msg(json_is_number(value), "no number member '%s'", name);
