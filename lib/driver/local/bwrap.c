@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -192,7 +191,7 @@ static int seal_arguments(struct vector *v, struct error *err)
 static bool choose_cpus(const struct sandbox_spec *spec, cpu_set_t *ret)
 {
     cpu_set_t allowed;
-    int wanted = (int)ceil(spec->cpu_limit), start = 0;
+    int wanted = (int)spec->cpu_limit + (spec->cpu_limit > (int)spec->cpu_limit), start = 0;
     if (spec->cpu_limit <= 0 || sched_getaffinity(0, sizeof(allowed), &allowed) ||
         wanted >= CPU_COUNT(&allowed))
         return false;

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ static _Noreturn void try_in_child(void)
     char map[64];
     if (geteuid() == 0 && (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
         _exit(STEP_SETUP);
+    prctl(PR_SET_DUMPABLE, 1); /* a change of user took it away, and with it the right to write the maps */
     snprintf(map, sizeof(map), "1000 %u 1", (unsigned)geteuid());
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID))
         _exit(STEP_USER);

@@ -21,9 +21,7 @@ static const struct shared list[] = {
     { LINK_OR_BIND, "/bin" },
     { LINK_OR_BIND, "/sbin" },
     { LINK_OR_BIND, "/lib" },
-    { LINK_OR_BIND, "/lib32" },
     { LINK_OR_BIND, "/lib64" },
-    { LINK_OR_BIND, "/libx32" },
     /* the loader */
     { COPY, "/etc/ld.so.cache" },
     { COPY, "/etc/ld.so.conf" },
@@ -172,7 +170,6 @@ int root_describe(const struct root *root, struct vector *v, struct error *err)
     add_tmpfs(v, "/dev/shm", "1777", root->shm_mib);
     add_tmpfs(v, "/tmp", "1777", root->tmp_mib);
     add_tmpfs(v, "/run", "0755", 16);
-    vector_add(v, "--symlink", "../tmp", "/var/tmp", "--symlink", "../run", "/var/run", NULL);
     /* A mount of its own: the directory of a mount point could be renamed in /run, a mount point cannot. */
     add_tmpfs(v, "/run/workspace", "0755", 1);
     vector_add(v, "--ro-bind", root->agent, SANDBOX_AGENT, "--remount-ro", "/run/workspace", NULL);
