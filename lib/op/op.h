@@ -1,5 +1,6 @@
-/* One operation, declared once, beside its handlers. From the row come REST routes, parameter places, MCP tools, scopes, both OpenAPI documents,
- * `describe` and the command line. Adding one = a row and its handlers in op_*.c, one line in ops.c, one case in tests/cases. */
+/* One operation, declared once, beside its handlers. From the row come REST routes, parameter places, MCP
+ * tools, scopes, both OpenAPI documents, `describe` and the command line. Adding one = a row and its handlers
+ * in op_*.c, one line in ops.c, one case in tests/cases. */
 #ifndef OP_OP_H
 #define OP_OP_H
 
@@ -9,7 +10,7 @@
 #include "lib/schema/field.h"
 
 enum op_flag {
-    OP_READ_ONLY = 1 << 0,     /* readOnlyHint; scope read, else write */
+    OP_READ_ONLY = 1 << 0, /* readOnlyHint; scope read, else write */
     OP_DESTRUCTIVE = 1 << 1,
     OP_IDEMPOTENT = 1 << 2,
     OP_OPEN_WORLD = 1 << 3,
@@ -17,18 +18,18 @@ enum op_flag {
     OP_ON_WORKSPACE = 1 << 5,  /* the dispatcher loads {workspace_id} and checks its owner: call->workspace */
     OP_NEEDS_SANDBOX = 1 << 6, /* keep starts the workspace where it is stopped */
     OP_LONG_POLL = 1 << 7,
-    OP_KEYED = 1 << 8,         /* Idempotency-Key is honoured */
-    OP_IN_ACTIONS = 1 << 9,    /* one of the 30 in actions.json */
+    OP_KEYED = 1 << 8,      /* Idempotency-Key is honoured */
+    OP_IN_ACTIONS = 1 << 9, /* one of the 30 in actions.json */
     OP_REST_ONLY = 1 << 10,
-    OP_LIST = 1 << 11,         /* the result is a bare JSON array of `result` rows (A's contract) */
-    OP_STREAMS = 1 << 12,      /* may answer as server-sent events */
+    OP_LIST = 1 << 11,    /* the result is a bare JSON array of `result` rows (A's contract) */
+    OP_STREAMS = 1 << 12, /* may answer as server-sent events */
     OP_ADMIN = 1 << 13,
 };
 
 struct principal {
-    char *name;          /* "owner" or the token's */
+    char *name; /* "owner" or the token's */
     bool read, write, admin;
-    char *workspace_id;  /* NULL, or the only workspace this token may touch */
+    char *workspace_id; /* NULL, or the only workspace this token may touch */
 };
 
 enum call_form { CALL_REST, CALL_MCP /* the JSON will stand twice */, CALL_SSE };
@@ -39,23 +40,27 @@ struct keeper_client;
 struct events_cache;
 
 struct op {
-    const char *id;      /* operationId */
-    const char *tool;    /* MCP name; NULL = REST only */
+    const char *id;   /* operationId */
+    const char *tool; /* MCP name; NULL = REST only */
     const char *title;
-    const char *toolset; /* workspace, repo, file, watch, sandbox, function */
+    const char *toolset;       /* workspace, repo, file, watch, sandbox, function */
     const char *method, *path; /* "/workspaces/{workspace_id}/exec", below <mount>/api */
     const char *summary;       /* <= 300 characters */
     const char *description;   /* may be NULL */
     const struct field *params, *result;
     unsigned flags;
-    /* The half that runs in the workspace's keeper, first, where there is one; see keeper_dispatch for what it returns. NULL = none. */
+    /* The half that runs in the workspace's keeper, first, where there is one; see keeper_dispatch for what
+     * it returns. NULL = none. */
     int (*keep)(struct keeper_call *call, const json_t *in, json_t **ret, struct error *err);
-    /* The half that runs in the worker's loop: never blocks (store reads only). With keep: afterwards, call->kept is its answer; NULL = the
-     * keeper's answer is the result. OP_DONE: call->result or call->body is the result. OP_PARKED: call->park says what for; it is called again
-     * when that changed and, with call->last set, at the deadline or when the worker must go: then it must answer. A parked call with a body
-     * streams it (CALL_SSE). */
+    /* The half that runs in the worker's loop: never blocks (store reads only). With keep: afterwards,
+     * call->kept is its answer; NULL = the keeper's answer is the result. OP_DONE: call->result or call->body
+     * is the result. OP_PARKED: call->park says what for; it is called again when that changed and, with
+     * call->last set, at the deadline or when the worker must go: then it must answer. A parked call with a
+     * body streams it (CALL_SSE) and is called again at once, until its body is empty or the client is slow.
+     */
     int (*run)(struct call *call, struct error *err);
-    /* Optional: rules between fields, before anything else happens (ERROR_INVALID); may change in (normalising). */
+    /* Optional: rules between fields, before anything else happens (ERROR_INVALID); may change in
+     * (normalising). */
     int (*check)(const struct config *config, json_t *in, struct error *err);
     /* Optional, instead of keep: the dispatcher's own kind of action on the warden or a keeper. */
     enum op_action { OP_ACTION_NONE, OP_ACTION_CREATE, OP_ACTION_TERMINATE, OP_ACTION_STOP } action;
@@ -70,24 +75,26 @@ struct call {
     const char *request_id;
     const char *idempotency_key; /* NULL = none */
     enum call_form form;
-    json_t *in;         /* checked, defaults filled; owned */
-    json_t *workspace;  /* record; owned; NULL without OP_ON_WORKSPACE */
-    json_t *kept;       /* the keeper's (or the action's) answer; owned */
+    json_t *in;        /* checked, defaults filled; owned */
+    json_t *workspace; /* record; owned; NULL without OP_ON_WORKSPACE */
+    json_t *kept;      /* the keeper's (or the action's) answer; owned */
     /* result: one of the two */
     json_t *result;     /* owned */
     struct buffer body; /* JSON text (REST, MCP) or server-sent events (SSE) */
     /* parking */
     struct {
-        char exec_id[ID_SIZE]; /* "" (CALL_SSE, with a body): waits for nothing, run again as soon as the client took the body */
-        int64_t deadline_ms;   /* clock_boottime_ms() */
-        char share[192];     /* calls parked with equal non-empty text get one rendered answer (CALL_REST and CALL_MCP apart); "" = alone */
+        char exec_id[ID_SIZE];
+        int64_t deadline_ms; /* clock_boottime_ms() */
+        char share[192];     /* calls parked with equal non-empty text get one rendered answer (CALL_REST and
+                                CALL_MCP apart); "" = alone */
     } park;
     bool last;
-    void *memo;         /* the handler's own between calls; freed with free() */
+    void *memo; /* the handler's own between calls; freed with free() */
 };
 void call_clear(struct call *call);
 
-/* The record of a workspace to be created (for keeper_client_create) from the checked parameters of createRemoteWorkspace; a new reference. */
+/* The record of a workspace to be created (for keeper_client_create) from the checked parameters of
+ * createRemoteWorkspace; a new reference. */
 json_t *op_workspace_record(const struct config *config, const struct principal *principal, const json_t *in);
 
 extern const struct op *const ops[]; /* NULL-ended, in the order of the documents */

@@ -129,7 +129,7 @@ static int events_stream(struct call *call, struct events_reader *reader, struct
     memo->cursor = page.next_cursor;
     if (page.final || call->last)
         return OP_DONE;
-    snprintf(call->park.exec_id, sizeof call->park.exec_id, "%s", page.has_more ? "" : request.exec_id);
+    snprintf(call->park.exec_id, sizeof call->park.exec_id, "%s", request.exec_id);
     return OP_PARKED;
 }
 

@@ -1,6 +1,6 @@
-/* Pages of an exec's events as JSON text (or server-sent events), straight from the store without a JSON tree.
- * DESIGN: the page is bounded by its encoded size, holds at least one event where there is one, and its state is terminal only where it (or an
- * earlier page) carried the final event. */
+/* Pages of an exec's events as JSON text (or server-sent events), straight from the store without a JSON
+ * tree. DESIGN: the page is bounded by its encoded size, holds at least one event where there is one, and its
+ * state is terminal only where it (or an earlier page) carried the final event. */
 #ifndef OP_PAGE_H
 #define OP_PAGE_H
 
@@ -11,7 +11,7 @@ struct page_request {
     const char *workspace_id, *sandbox_id, *exec_id;
     uint64_t cursor;
     size_t max_events, max_bytes, tail; /* tail 0 = not asked */
-    bool twice;   /* MCP: max_bytes bounds text and structured content together */
+    bool twice;                         /* MCP: max_bytes bounds text and structured content together */
     bool as_sse;
 };
 struct page {
@@ -20,6 +20,7 @@ struct page {
     bool has_more, final; /* final: the exec is over and nothing is left after next_cursor */
     struct exec_head head;
 };
-int page_render(struct events_reader *reader, const struct page_request *request, struct buffer *out, struct page *ret, struct error *err);
+int page_render(struct events_reader *reader, const struct page_request *request, struct buffer *out,
+                struct page *ret, struct error *err);
 
 #endif

@@ -252,9 +252,16 @@ static json_t *check_row(struct check *check, const struct place *place, const s
 
 static json_t *default_of(const struct field *row)
 {
-    if (row->dflt)
-        return json_loads(row->dflt, JSON_DECODE_ANY, NULL);
-    return row->nullable ? json_null() : NULL;
+    json_t *value = row->dflt       ? json_loads(row->dflt, JSON_DECODE_ANY, NULL)
+                    : row->nullable ? json_null()
+                                    : NULL;
+
+    if (row->type == FIELD_NUMBER && json_is_integer(value)) { /* as a given one would be */
+        json_t *real = json_real((double)json_integer_value(value));
+        json_decref(value);
+        return real;
+    }
+    return value;
 }
 
 static void check_undeclared(struct check *check, const struct place *place, const struct field *rows,
@@ -265,16 +272,12 @@ static void check_undeclared(struct check *check, const struct place *place, con
 
     json_object_foreach((json_t *)in, name, member)
     {
-        char *cut = NULL;
         if (field_find(rows, name))
             continue;
-        if (strlen(name) > 100) {
-            cut = xstrndup(name, 100 - utf8_incomplete_tail(name, 100));
-            name = cut;
-        }
-        const struct place here = { place, name, 0 };
+        _cleanup_free_ char *shown = xstrndup(name, 100);
+        shown[utf8_valid_prefix(shown, strlen(shown))] = '\0';
+        const struct place here = { place, shown, 0 };
         problem(check, &here, "is not a known member");
-        free(cut);
     }
 }
 

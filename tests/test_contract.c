@@ -1,0 +1,278 @@
+/* The contract that was written by hand (tests/cases/contract.json) is contained in the OpenAPI documents and
+ * in the MCP tools that the program emits, and the committed documents are those. */
+#include "lib/op/describe.h"
+
+#include <check.h>
+#include <stdio.h>
+
+#define SERVER "https://workspace.example.com"
+
+static json_t *contract, *openapi, *actions, *tools;
+
+static json_t *load(const char *path)
+{
+    json_error_t problem;
+    json_t *value = json_load_file(path, 0, &problem);
+
+    ck_assert_msg(value != NULL, "%s: %s (line %d)", path, problem.text, problem.line);
+    return value;
+}
+
+static void set_up(void)
+{
+    contract = load("tests/cases/contract.json");
+    openapi = describe_openapi(NULL, SERVER);
+    actions = describe_actions(NULL, SERVER);
+    tools = describe_tools(NULL);
+}
+
+static void tear_down(void)
+{
+    json_decref(contract);
+    json_decref(openapi);
+    json_decref(actions);
+    json_decref(tools);
+}
+
+static const json_t *operation_in(const json_t *document, const json_t *wanted)
+{
+    const json_t *path = json_object_get(json_object_get(document, "paths"),
+                                         json_string_value(json_object_get(wanted, "path")));
+
+    return json_object_get(path, json_string_value(json_object_get(wanted, "method")));
+}
+
+static const json_t *tool_named(const char *name)
+{
+    const json_t *tool;
+    size_t index;
+
+    json_array_foreach(tools, index,
+                       tool) if (!strcmp(json_string_value(json_object_get(tool, "name")), name)) return tool;
+    return NULL;
+}
+
+static const json_t *body_schema(const json_t *operation)
+{
+    const json_t *content = json_object_get(json_object_get(operation, "requestBody"), "content");
+
+    return json_object_get(json_object_get(content, "application/json"), "schema");
+}
+
+static bool array_has(const json_t *array, const char *text)
+{
+    const json_t *item;
+    size_t index;
+
+    json_array_foreach(array, index,
+                       item) if (json_is_string(item) && !strcmp(json_string_value(item), text)) return true;
+    return false;
+}
+
+/* The schema of a parameter in the OpenAPI document, and whether it is required. */
+static const json_t *find_parameter(const json_t *operation, const char *name, const char *in,
+                                    bool *ret_required)
+{
+    const json_t *parameter, *schema;
+    size_t index;
+
+    if (!strcmp(in, "body")) {
+        schema = body_schema(operation);
+        *ret_required = array_has(json_object_get(schema, "required"), name);
+        return json_object_get(json_object_get(schema, "properties"), name);
+    }
+    json_array_foreach(json_object_get(operation, "parameters"), index,
+                       parameter) if (!strcmp(json_string_value(json_object_get(parameter, "name")), name) &&
+                                      !strcmp(json_string_value(json_object_get(parameter, "in")), in))
+    {
+        *ret_required = json_is_true(json_object_get(parameter, "required"));
+        return json_object_get(parameter, "schema");
+    }
+    return NULL;
+}
+
+static bool type_is(const json_t *schema, const char *type, bool null)
+{
+    const json_t *types = json_object_get(schema, "type");
+    const json_t *first = json_array_get(json_object_get(schema, "anyOf"), 0);
+
+    if (first)
+        return type_is(first, type, null);
+    if (json_is_string(types))
+        return !null && !strcmp(json_string_value(types), type);
+    return null && json_array_size(types) == 2 && array_has(types, type) && array_has(types, "null");
+}
+
+static void check_bound(const char *where, const json_t *schema, const json_t *wanted, const char *bound,
+                        const char *const keys[4])
+{
+    const json_t *value = json_object_get(wanted, bound), *shown = NULL;
+
+    if (!value)
+        return;
+    for (int i = 0; i < 4 && !shown; i++)
+        shown = json_object_get(schema, keys[i]);
+    ck_assert_msg(shown != NULL, "%s: no %s", where, bound);
+    ck_assert_msg(json_number_value(shown) == json_number_value(value), "%s: %s is %g", where, bound,
+                  json_number_value(shown));
+}
+
+static void check_field(const char *where, const json_t *schema, const json_t *wanted)
+{
+    static const char *const low[4] = { "minimum", "minLength", "minItems", "minProperties" };
+    static const char *const high[4] = { "maximum", "maxLength", "maxItems", "maxProperties" };
+    const json_t *dflt = json_object_get(wanted, "default"), *pattern = json_object_get(wanted, "pattern");
+
+    ck_assert_msg(type_is(schema, json_string_value(json_object_get(wanted, "type")),
+                          json_is_true(json_object_get(wanted, "null"))),
+                  "%s: type", where);
+    if (dflt && json_is_number(dflt))
+        ck_assert_msg(json_number_value(json_object_get(schema, "default")) == json_number_value(dflt),
+                      "%s: default", where);
+    else if (dflt)
+        ck_assert_msg(json_equal(json_object_get(schema, "default"), dflt), "%s: default", where);
+    if (pattern)
+        ck_assert_msg(json_equal(json_object_get(schema, "pattern"), pattern), "%s: pattern", where);
+    check_bound(where, schema, wanted, "min", low);
+    check_bound(where, schema, wanted, "max", high);
+}
+
+static void check_fields(const json_t *wanted, const json_t *operation, const json_t *tool)
+{
+    const char *id = json_string_value(json_object_get(wanted, "id")), *name;
+    const json_t *properties = json_object_get(json_object_get(tool, "inputSchema"), "properties");
+    const json_t *required = json_object_get(json_object_get(tool, "inputSchema"), "required");
+    json_t *field;
+
+    json_object_foreach(json_object_get(wanted, "fields"), name, field)
+    {
+        char where[128];
+        bool must = json_is_true(json_object_get(field, "required")), is = false;
+        const json_t *schema =
+            find_parameter(operation, name, json_string_value(json_object_get(field, "in")), &is);
+        snprintf(where, sizeof where, "%s.%s", id, name);
+        ck_assert_msg(schema != NULL, "%s is not in the document", where);
+        ck_assert_msg(must == is && must == array_has(required, name), "%s: required", where);
+        check_field(where, schema, field);
+        ck_assert_msg(json_object_get(properties, name) != NULL, "%s is not in the tool", where);
+        check_field(where, json_object_get(properties, name), field);
+    }
+}
+
+static void check_results(const json_t *wanted, const json_t *schema, const char *kind)
+{
+    const char *id = json_string_value(json_object_get(wanted, "id"));
+    const json_t *member;
+    size_t index;
+
+    json_array_foreach(json_object_get(wanted, "result"), index, member)
+    {
+        const char *name = json_string_value(member);
+        ck_assert_msg(json_object_get(json_object_get(schema, "properties"), name) != NULL, "%s: %s lacks %s",
+                      id, kind, name);
+        ck_assert_msg(array_has(json_object_get(schema, "required"), name), "%s: %s does not promise %s", id,
+                      kind, name);
+    }
+}
+
+static const json_t *answer_schema(const json_t *operation)
+{
+    const json_t *ok = json_object_get(json_object_get(operation, "responses"), "200");
+
+    return json_object_get(json_object_get(json_object_get(ok, "content"), "application/json"), "schema");
+}
+
+static void check_operation(const json_t *wanted)
+{
+    const char *id = json_string_value(json_object_get(wanted, "id"));
+    const json_t *operation = operation_in(openapi, wanted);
+    const json_t *tool = tool_named(json_string_value(json_object_get(wanted, "tool")));
+    const json_t *answer = answer_schema(operation), *output = json_object_get(tool, "outputSchema");
+    const json_t *hints = json_object_get(tool, "annotations");
+    bool in_actions = !json_is_false(json_object_get(wanted, "actions"));
+
+    ck_assert_msg(operation != NULL, "%s is not at its place in the document", id);
+    ck_assert_str_eq(json_string_value(json_object_get(operation, "operationId")), id);
+    ck_assert_msg(tool != NULL, "%s has no tool", id);
+    check_fields(wanted, operation, tool);
+    if (json_is_true(json_object_get(wanted, "list"))) {
+        ck_assert_str_eq(json_string_value(json_object_get(answer, "type")), "array");
+        answer = json_object_get(answer, "items");
+        output = json_object_get(json_object_get(json_object_get(output, "properties"), "result"), "items");
+    }
+    check_results(wanted, answer, "answer");
+    check_results(wanted, output, "tool");
+    ck_assert_msg((operation_in(actions, wanted) != NULL) == in_actions, "%s in actions.json", id);
+    ck_assert_msg(json_is_true(json_object_get(operation, "x-openai-isConsequential")) ==
+                      json_is_true(json_object_get(wanted, "consequential")),
+                  "%s: consequential", id);
+    ck_assert_msg(json_is_true(json_object_get(hints, "readOnlyHint")) ==
+                      json_is_true(json_object_get(wanted, "readonly")),
+                  "%s: read only", id);
+}
+
+START_TEST(test_contained)
+{
+    const json_t *wanted;
+    size_t index;
+
+    json_array_foreach(json_object_get(contract, "operations"), index, wanted) check_operation(wanted);
+    ck_assert_uint_ge(index, 14);
+}
+END_TEST
+
+/* Every operation of the table is in the contract: one that is added gets its case. */
+START_TEST(test_complete)
+{
+    for (const struct op *const *op = ops; *op; op++) {
+        const json_t *wanted;
+        bool found = false;
+        size_t index;
+        json_array_foreach(json_object_get(contract, "operations"), index, wanted) found |=
+            !strcmp(json_string_value(json_object_get(wanted, "id")), (*op)->id);
+        ck_assert_msg(found, "%s is not in tests/cases/contract.json", (*op)->id);
+    }
+}
+END_TEST
+
+static void check_drift(const char *path, const json_t *document)
+{
+    json_auto_t *committed = load(path);
+    char *is, *was;
+
+    json_object_del(committed, "servers"); /* the address is the installation's */
+    json_object_del((json_t *)document, "servers");
+    json_object_del(json_object_get(committed, "info"), "x-privacy-policy-url");
+    json_object_del(json_object_get(document, "info"), "x-privacy-policy-url");
+    is = json_dumps(document, JSON_INDENT(2));
+    was = json_dumps(committed, JSON_INDENT(2));
+    ck_assert_msg(!strcmp(is, was), "%s is not what the table says: run `make openapi`", path);
+    free(is);
+    free(was);
+}
+
+START_TEST(test_drift)
+{
+    check_drift("openapi/openapi.json", openapi);
+    check_drift("openapi/actions.json", actions);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("contract");
+    TCase *tests = tcase_create("contract");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, test_contained);
+    tcase_add_test(tests, test_complete);
+    tcase_add_test(tests, test_drift);
+    suite_add_tcase(suite, tests);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
