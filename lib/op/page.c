@@ -8,7 +8,7 @@
 
 /* The answer without its events and ids, with room for numbers of any length. */
 #define ENVELOPE_ONCE  400
-#define ENVELOPE_TWICE 1100 /* both forms, and JSON-RPC's own members */
+#define ENVELOPE_TWICE 1300 /* both forms, and JSON-RPC's own members */
 
 struct rendering {
     const struct page_request *request;

@@ -14,7 +14,7 @@
 
 #define EVENT_DATA_MAX 16336    /* raw bytes, so that header and data are 4 pages of LMDB */
 #define EVENT_ENCODED_MAX 40000 /* utf8_json_size of the data, and its base64 where it is not UTF-8 */
-#define EVENT_ENCODED_TWICE_MAX 80000
+#define EVENT_ENCODED_BOTH_MAX 88000 /* that and utf8_json_size_twice together: MCP shows an event twice, in 90,000 characters */
 
 enum event_type { EVENT_STATUS = 1, EVENT_STDOUT, EVENT_STDERR, EVENT_ERROR, EVENT_EXIT };
 enum event_flag { EVENT_LATE = 1, EVENT_BINARY = 2 /* data is not valid UTF-8 */ };

@@ -36,23 +36,27 @@ static size_t base64_size(size_t length)
     return (length + 2) / 3 * 4;
 }
 
+static bool both_fit(const char *data, size_t length, size_t base64)
+{
+    size_t once = utf8_json_size(data, length) + base64;
+    return once <= EVENT_ENCODED_MAX &&
+           once + utf8_json_size_twice(data, length) + base64 <= EVENT_ENCODED_BOTH_MAX;
+}
+
 static bool text_fits(const char *data, size_t length)
 {
     size_t controls, escapes;
     count_growing(data, length, &controls, &escapes);
     /* \u0000 is 6 bytes, escaped once more 7; \" is 2, then 4. Most text is settled by this bound. */
     if (length + 5 * controls + escapes <= EVENT_ENCODED_MAX &&
-        length + 6 * controls + 3 * escapes <= EVENT_ENCODED_TWICE_MAX)
+        2 * length + 11 * controls + 4 * escapes <= EVENT_ENCODED_BOTH_MAX)
         return true;
-    return utf8_json_size(data, length) <= EVENT_ENCODED_MAX &&
-           utf8_json_size_twice(data, length) <= EVENT_ENCODED_TWICE_MAX;
+    return both_fit(data, length, 0);
 }
 
 static bool bytes_fit(const char *data, size_t length)
 {
-    size_t base64 = base64_size(length);
-    return utf8_json_size(data, length) + base64 <= EVENT_ENCODED_MAX &&
-           utf8_json_size_twice(data, length) + base64 <= EVENT_ENCODED_TWICE_MAX;
+    return both_fit(data, length, base64_size(length));
 }
 
 static bool fits(const char *data, size_t length, size_t valid)
