@@ -97,9 +97,10 @@ run: deps
 	@PORT='$(PORT)' HOST='$(HOST)' WORKERS='$(WORKERS)' TOKEN='$(TOKEN)' exec $(BUILD)/workspace-fcgi run --state '$(abspath $(STATE))'
 
 # What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too.
-RUN_TESTS = $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash,$(HTTP_TESTS))))
+RUN_TESTS = tests/openapi_validate.sh $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash,$(HTTP_TESTS))))
 
-check: deps
+check:
+	@$(MAKE) --no-print-directory deps PACKAGES='$(PACKAGES) python3-venv'
 	@$(MAKE) --no-print-directory WERROR=-Werror programs tests replays
 	@tests/check_layers.sh
 	@tests/run.sh $(BUILD) $(RUN_TESTS)

@@ -1,5 +1,6 @@
-/* JSON text of a stranger: scan, parse, check against every operation's rows and their rules; query text by every row; what is accepted must come
- * through a second time unchanged. The first byte picks the operation. */
+/* JSON text of a stranger: scan, parse, check against every operation's rows and their rules; query text by
+ * every row; what is accepted must come through a second time unchanged. The first byte picks the operation.
+ */
 #include "lib/op/op.h"
 #include "lib/schema/formats.h"
 
