@@ -159,6 +159,24 @@ static void print_welcome(const struct lighttpd *front, const char *token)
     fflush(stdout);
 }
 
+/* The warden makes what is missing below the state directory; workers, who are not root, come after. True =
+ * asked to end meanwhile. */
+static bool wait_for_warden(struct daemon *daemons, const struct config *config)
+{
+    _cleanup_free_ char *path = config_path(config, "run/warden.sock", NULL);
+
+    for (int64_t end = clock_boottime_ms() + READY_MS; clock_boottime_ms() < end;) {
+        int fd = io_connect_unix(path, NULL);
+        if (fd >= 0) {
+            close(fd);
+            return false;
+        }
+        if (supervise_wait(daemons, 1, 5))
+            return true;
+    }
+    return false;
+}
+
 /* True = asked to end meanwhile. */
 static bool wait_for_front(struct daemon *daemons, const struct lighttpd *front)
 {
@@ -182,9 +200,11 @@ static void serve_until_signal(const struct config *config, const struct lighttp
     };
 
     supervise_begin();
-    for (int i = 0; i < DAEMONS; i++)
+    supervise_start(&daemons[WARDEN]);
+    bool asked = wait_for_warden(daemons, config);
+    for (int i = SERVE; i < DAEMONS && !asked; i++)
         supervise_start(&daemons[i]);
-    if (!wait_for_front(daemons, front)) {
+    if (!asked && !wait_for_front(daemons, front)) {
         print_welcome(front, token);
         supervise_wait(daemons, DAEMONS, -1);
     }
