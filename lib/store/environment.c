@@ -9,9 +9,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 /* LMDB 0.9: two cache lines of header, one for each reader; a longer file is fine with every version. */
 #define LOCK_BYTES(readers) (4096 + 64 * (off_t)(readers))
+#define FULL_BELOW          (1u << 20) /* a short write has taken what was left */
 #define MAP_LIMIT           ((size_t)1 << 42)
 
 int environment_error(struct error *err, int result, const char *what)
@@ -131,6 +133,22 @@ int environment_renew(MDB_txn *txn, struct error *err)
         if (!cure(mdb_txn_env(txn), result, attempt))
             return environment_error(err, result, "begin a read");
     }
+}
+
+static bool disk_is_full(MDB_env *env)
+{
+    int fd;
+    struct statvfs fs;
+    if (mdb_env_get_fd(env, &fd) != 0 || fstatvfs(fd, &fs) < 0)
+        return false;
+    return (uint64_t)fs.f_bavail * fs.f_frsize < FULL_BELOW;
+}
+
+int environment_commit(MDB_txn *txn)
+{
+    MDB_env *env = mdb_txn_env(txn);
+    int result = mdb_txn_commit(txn);
+    return result == EIO && disk_is_full(env) ? ENOSPC : result;
 }
 
 int environment_grow(MDB_env *env, struct error *err)

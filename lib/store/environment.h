@@ -27,6 +27,8 @@ int environment_open(const struct environment_options *options, MDB_env **ret, b
 int environment_begin(MDB_env *env, unsigned flags, MDB_txn **ret, struct error *err);
 /* mdb_txn_renew with the same care. */
 int environment_renew(MDB_txn *txn, struct error *err);
+/* mdb_txn_commit; ENOSPC also where LMDB calls a short write on a full disk EIO. */
+int environment_commit(MDB_txn *txn);
 /* Doubles the map. No live transaction in this process. */
 int environment_grow(MDB_env *env, struct error *err);
 double environment_fill(MDB_env *env); /* 0..1 */

@@ -205,7 +205,7 @@ int events_commit(struct events_writer *w, struct error *err)
     int result;
     if (batch_require(w, err) < 0)
         return -1;
-    while ((result = mdb_txn_commit(STEAL(w->txn))) == MDB_MAP_FULL)
+    while ((result = environment_commit(STEAL(w->txn))) == MDB_MAP_FULL)
         if (replay_in_larger_map(w, err) < 0)
             break;
     finish(w);

@@ -4,15 +4,21 @@
 #include "lib/store/events_internal.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/io.h"
 #include "lib/base/log.h"
 #include "lib/base/process.h"
 #include "lib/store/crc32c.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+
+#define MAPS_LIMIT  (8u << 20)
+#define PAGES_LIMIT (UINT64_C(1) << 30)
 
 /* ---- the walk ---- */
 struct walk {
@@ -204,6 +210,32 @@ static int walk_table(struct walk *walk, MDB_dbi table, bool ordered, walk_pair 
     return status;
 }
 
+/* Where the file is mapped, which LMDB does not tell: the mapping that the first key lies in. An empty table
+ * has nothing to look for. */
+static int find_map(struct walk *walk, struct error *err)
+{
+    MDB_cursor *cursor;
+    MDB_val key, value;
+    int result = mdb_cursor_open(walk->txn, walk->table, &cursor);
+    if (result != 0)
+        return environment_error(err, result, "read the log");
+    result = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
+    mdb_cursor_close(cursor);
+    if (result != 0)
+        return result == MDB_NOTFOUND ? 0 : environment_error(err, result, "read the log");
+    _cleanup_buffer_ struct buffer maps = BUFFER_INIT;
+    if (io_read_file(AT_FDCWD, "/proc/self/maps", MAPS_LIMIT, &maps, err) < 0)
+        return -1;
+    uintptr_t place = (uintptr_t)key.mv_data, start, end, offset;
+    for (char *at = (char *)buffer_text(&maps), *line; (line = strsep(&at, "\n"));)
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %" SCNxPTR, &start, &end, &offset) == 3 &&
+            place >= start && place < end) {
+            walk->map = (const char *)(start - offset);
+            return 0;
+        }
+    return error_set(err, ERROR_INTERNAL, "the map of the log was not found");
+}
+
 /* LMDB's table of free pages has handle 0. */
 static int walk_all(MDB_txn *txn, MDB_dbi table, struct error *err)
 {
@@ -214,11 +246,14 @@ static int walk_all(MDB_txn *txn, MDB_dbi table, struct error *err)
     __attribute__((cleanup(walk_clear))) struct walk walk = {
         .txn = txn,
         .table = table,
-        .pages = info.me_mapsize / stat.ms_psize,
-        .map = info.me_mapaddr,
+        .pages = info.me_last_pgno + 1,
         .page_size = stat.ms_psize,
     };
+    if (walk.pages > PAGES_LIMIT)
+        return events_damaged(err, "the number of pages");
     walk.free_pages = xcalloc(walk.pages / 8 + 1, 1);
+    if (find_map(&walk, err) < 0)
+        return -1;
     if (walk_table(&walk, 0, false, check_free_pair, err) < 0 ||
         walk_table(&walk, table, true, check_pair, err) < 0)
         return -1;

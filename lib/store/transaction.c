@@ -189,7 +189,7 @@ static int try_write(struct state *s, transaction_body *body, void *arguments, b
             error_move(err, &problem);
         return result;
     }
-    int committed = mdb_txn_commit(t.txn);
+    int committed = environment_commit(t.txn);
     *ret_full = committed == MDB_MAP_FULL;
     return committed == 0 || *ret_full ? 0 : environment_error(err, committed, "the state store");
 }
@@ -235,7 +235,7 @@ static int open_tables_in(struct state *s, unsigned begin_flags, unsigned flags,
         mdb_txn_abort(txn);
         return found;
     }
-    int result = mdb_txn_commit(txn);
+    int result = environment_commit(txn);
     return result == 0 ? 1 : environment_error(err, result, "open the state store");
 }
 
@@ -248,7 +248,7 @@ static int prepare(struct state *s, struct error *err)
     return found < 0 ? -1 : migrate_state(s, err);
 }
 
-static int open_environment(struct state *s, const char *state_dir, struct error *err)
+static int open_environment(struct state *s, const char *state_dir, int64_t map_bytes, struct error *err)
 {
     _cleanup_free_ char *path = xasprintf("%s/state", state_dir);
     if (io_ensure_directory(path, 0770, err) < 0)
@@ -257,17 +257,22 @@ static int open_environment(struct state *s, const char *state_dir, struct error
         .path = path,
         .readers = STATE_READERS,
         .tables = STATE_TABLES,
-        .map_bytes = STATE_MAP_BYTES,
+        .map_bytes = map_bytes,
     };
     return environment_open(&options, &s->env, NULL, err);
 }
 
 struct state *state_open(const char *state_dir, struct error *err)
 {
+    return state_open_sized(state_dir, STATE_MAP_BYTES, err);
+}
+
+struct state *state_open_sized(const char *state_dir, int64_t map_bytes, struct error *err)
+{
     struct state *s = xcalloc(1, sizeof *s);
     pthread_mutex_init(&s->read_lock, NULL);
     pthread_mutex_init(&s->write_lock, NULL);
-    if (open_environment(s, state_dir, err) == 0 && prepare(s, err) == 0)
+    if (open_environment(s, state_dir, map_bytes, err) == 0 && prepare(s, err) == 0)
         return s;
     state_close(s);
     return NULL;

@@ -23,6 +23,8 @@ enum state_table {
 };
 
 struct state;
+/* state_open with a first size of the map (for tests). */
+struct state *state_open_sized(const char *state_dir, int64_t map_bytes, struct error *err);
 struct transaction; /* for the body's time only */
 
 /* 0 = commit, 1 = nothing to write (result 1), -1 = err. May run more than once: it must begin from its

@@ -1,0 +1,465 @@
+/* Logs when things go wrong: a writer killed in the middle of batches, a full disk, files damaged by a power
+ * cut. */
+#include "lib/base/clock.h"
+#include "lib/base/io.h"
+#include "lib/base/log.h"
+#include "lib/store/state.h"
+#include "tests/support/logs.h"
+#include "tests/support/scratch.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define KB 1024
+#define MB (1024 * 1024)
+
+static struct error err;
+static char workspace[ID_SIZE];
+
+static void setup(void)
+{
+    scratch_make();
+    id_make(ID_WORKSPACE, workspace);
+    _cleanup_free_ char *log = xasprintf("%s/log", scratch);
+    log_init("test", LOG_LEVEL_WARNING, log);
+}
+
+static void teardown(void)
+{
+    error_clear(&err);
+    scratch_remove();
+}
+
+static bool log_has(const char *text)
+{
+    _cleanup_free_ char *path = xasprintf("%s/log", scratch);
+    _cleanup_buffer_ struct buffer content = BUFFER_INIT;
+    io_read_file(AT_FDCWD, path, 64 * MB, &content, NULL);
+    return strstr(buffer_text(&content), text) != NULL;
+}
+
+/* ---- killed writers ---- */
+struct told {
+    char id[ID_SIZE];
+    _Atomic uint64_t committed;
+};
+
+_Noreturn static void write_for_ever(struct told *told, unsigned seed)
+{
+    struct exec_head head;
+    struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 3 * MB);
+    logs_add(w, &head);
+    memcpy(told->id, head.id, ID_SIZE);
+    for (;;) {
+        logs_write(w, &head, 1 + (size_t)rand_r(&seed) % 40, 1 + (size_t)rand_r(&seed) % EVENT_DATA_MAX);
+        atomic_store(&told->committed, head.last_seq);
+    }
+}
+
+START_TEST(a_killed_writer_loses_nothing_that_it_committed)
+{
+    struct told *told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char ids[40][ID_SIZE];
+    uint64_t lasts[40];
+    for (unsigned round = 0; round < 40; round++) {
+        int status;
+        unsigned seed = round * 77 + 1;
+        atomic_store(&told->committed, 0);
+        pid_t pid = fork();
+        if (pid == 0)
+            write_for_ever(told, seed);
+        while (atomic_load(&told->committed) == 0)
+            usleep(200);
+        usleep(rand_r(&seed) % 30000);
+        kill(pid, SIGKILL); /* our child, not yet reaped */
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        uint64_t committed = atomic_load(&told->committed);
+        memcpy(ids[round], told->id, ID_SIZE);
+
+        struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 3 * MB);
+        struct exec_head head;
+        struct logs_seen seen = logs_read(events_writer_reader(w), told->id, 0, &head);
+        ck_assert_uint_ge(head.last_seq, committed);
+        ck_assert_uint_eq(seen.last, head.last_seq);
+        ck_assert_uint_eq(seen.first, head.first_seq);
+        ck_assert_int_eq(events_verify(events_writer_reader(w), &err), 0);
+        lasts[round] = head.last_seq;
+        logs_write(w, &head, 1, 5);
+        events_writer_close(w);
+    }
+    struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 3 * MB);
+    for (size_t i = 0; i < 40; i++)
+        ck_assert_uint_eq(logs_read(events_writer_reader(w), ids[i], 0, NULL).last, lasts[i] + 1);
+    events_writer_close(w);
+    ck_assert(!log_has("SET ASIDE"));
+}
+END_TEST
+
+/* ---- flushing beside writing ---- */
+struct flusher {
+    struct events_writer *writer;
+    atomic_bool stop;
+    atomic_int flushes;
+};
+
+static void *flush_again_and_again(void *user)
+{
+    struct flusher *flusher = user;
+    while (!atomic_load(&flusher->stop)) {
+        struct error mine = ERROR_INIT;
+        if (events_writer_flush(flusher->writer, &mine) < 0)
+            return flusher;
+        atomic_fetch_add(&flusher->flushes, 1);
+    }
+    return NULL;
+}
+
+START_TEST(another_thread_flushes_while_the_owner_writes)
+{
+    struct flusher flusher = { .writer = logs_open(scratch, workspace, 64 * KB, 4 * MB) };
+    struct exec_head head;
+    pthread_t thread;
+    void *failed;
+    logs_add(flusher.writer, &head);
+    ck_assert_int_eq(pthread_create(&thread, NULL, flush_again_and_again, &flusher), 0);
+    for (int i = 0; i < 300 || atomic_load(&flusher.flushes) < 3; i++)
+        logs_write(flusher.writer, &head, 20, 9000);
+    atomic_store(&flusher.stop, true);
+    pthread_join(thread, &failed);
+    ck_assert_ptr_null(failed);
+    ck_assert_uint_eq(logs_read(events_writer_reader(flusher.writer), head.id, 0, NULL).last, head.last_seq);
+    events_writer_close(flusher.writer);
+}
+END_TEST
+
+/* ---- a full disk ---- */
+static bool mount_small_disk(char *path, size_t size, const char *options)
+{
+    snprintf(path, size, "%s/disk", scratch);
+    mkdir(path, 0700);
+    if (geteuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+        mount("tmpfs", path, "tmpfs", 0, options) == 0)
+        return true;
+    printf("SKIPPED: a full disk needs the right to mount\n");
+    return false;
+}
+
+static void make_ballast(const char *disk, off_t size)
+{
+    _cleanup_free_ char *path = xasprintf("%s/ballast", disk);
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_eq(posix_fallocate(fd, 0, size), 0);
+}
+
+static void drop_ballast(const char *disk)
+{
+    _cleanup_free_ char *path = xasprintf("%s/ballast", disk);
+    ck_assert_int_eq(unlink(path), 0);
+}
+
+START_TEST(a_full_disk_costs_the_batch_alone)
+{
+    char disk[128];
+    struct exec_head head, more;
+    if (!mount_small_disk(disk, sizeof disk, "size=12m"))
+        return;
+    make_ballast(disk, 6 * MB);
+    struct events_writer *w = logs_open(disk, workspace, 64 * KB, 64 * MB);
+    logs_add(w, &head);
+    int result;
+    while ((result = logs_try_write(w, &head, 30, 10000, &err)) == 0)
+        ck_assert_uint_lt(head.last_seq, 10000);
+    ck_assert_int_eq(err.code, ERROR_FULL);
+    ck_assert_uint_gt(head.last_seq, 100);
+    for (int i = 0; i < 20; i++) {
+        ck_assert_int_eq(logs_try_write(w, &head, 30, 10000, &err), -1);
+        ck_assert_int_eq(err.code, ERROR_FULL);
+        ck_assert_uint_eq(logs_read(events_writer_reader(w), head.id, 0, &more).last, head.last_seq);
+        ck_assert_uint_eq(more.last_seq, head.last_seq);
+    }
+    drop_ballast(disk);
+    logs_write(w, &head, 30, 10000);
+    logs_add(w, &more);
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), head.id, 0, NULL).last, head.last_seq);
+    ck_assert_int_eq(events_verify(events_writer_reader(w), &err), 0);
+    events_writer_close(w);
+}
+END_TEST
+
+START_TEST(opening_on_a_full_disk_is_an_error)
+{
+    char disk[128];
+    if (!mount_small_disk(disk, sizeof disk, "size=1m"))
+        return;
+    for (off_t left = 0; left < 128 * KB; left += 4 * KB) {
+        struct events_options options = { disk, workspace, 64 * KB, MB };
+        make_ballast(disk, MB - left);
+        struct error problem = ERROR_INIT;
+        struct events_writer *w = events_writer_open(&options, &problem);
+        if (w) {
+            struct exec_head head;
+            json_auto_t *info = json_object();
+            id_make(ID_EXEC, head.id);
+            ck_assert_int_eq(events_begin(w, &problem), 0);
+            events_add_exec(w, &head, info, NULL, NULL, &problem);
+            events_commit(w, &problem);
+            events_writer_close(w);
+        } else
+            ck_assert_msg(problem.code == ERROR_FULL, "%s", problem.message);
+        drop_ballast(disk);
+        struct error ignored = ERROR_INIT;
+        events_discard(disk, workspace, &ignored);
+        _cleanup_free_ char *trash = xasprintf("%s/trash", disk);
+        io_remove_tree(AT_FDCWD, trash, NULL);
+    }
+    struct events_writer *w = logs_open(disk, workspace, 64 * KB, MB);
+    events_writer_close(w);
+}
+END_TEST
+
+START_TEST(records_on_a_full_disk_stay_as_they_were)
+{
+    char disk[128];
+    if (!mount_small_disk(disk, sizeof disk, "size=4m"))
+        return;
+    struct state *s = state_open(disk, &err);
+    ck_assert_msg(s != NULL, "%s", err.message);
+    json_auto_t *record =
+        json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "workspace_id", workspace, "owner", "o", "note", "small");
+    ck_assert_int_eq(state_create_workspace(s, record, NULL, 0, 0, 0, NULL, &err), 0);
+    char *large = xcalloc(1, 5 * MB);
+    memset(large, 'x', 5 * MB - 1);
+    json_auto_t *changes = json_pack("{s:s}", "note", large), *read = NULL;
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(state_patch_workspace(s, workspace, changes, NULL, &err), -1);
+        ck_assert_int_eq(err.code, ERROR_FULL);
+    }
+    ck_assert_int_eq(state_get_workspace(s, workspace, &read, &err), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(read, "note")), "small");
+    json_object_set_new(changes, "note", json_string("other"));
+    ck_assert_int_eq(state_patch_workspace(s, workspace, changes, NULL, &err), 0);
+    free(large);
+    state_close(s);
+}
+END_TEST
+
+/* ---- damaged files ---- */
+static char *path_of(const char *name)
+{
+    return xasprintf("%s/events/%s/%s", scratch, workspace, name);
+}
+
+static void leave_marker(const char *boot_id)
+{
+    _cleanup_free_ char *path = path_of("open");
+    ck_assert_int_eq(io_replace_file(AT_FDCWD, path, boot_id, strlen(boot_id), 0660, &err), 0);
+}
+
+static size_t count_set_aside(void)
+{
+    glob_t found;
+    _cleanup_free_ char *pattern = xasprintf("%s/events/%s.damaged-*", scratch, workspace);
+    size_t count = glob(pattern, 0, NULL, &found) == 0 ? found.gl_pathc : 0;
+    globfree(&found);
+    return count;
+}
+
+static void make_logs(struct exec_head heads[static 3])
+{
+    struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 4 * MB);
+    for (size_t i = 0; i < 3; i++)
+        logs_add(w, &heads[i]);
+    for (size_t i = 0; i < 30; i++)
+        logs_write(w, &heads[i % 3], 10, 1 + i * 1009 % EVENT_DATA_MAX);
+    events_writer_close(w);
+}
+
+START_TEST(sound_logs_survive_another_boot)
+{
+    struct exec_head heads[3];
+    make_logs(heads);
+    leave_marker("01234567-89ab-cdef-0123-456789abcdef");
+    struct events_cache *cache = events_cache_new(scratch, 2);
+    ck_assert_ptr_null(events_cache_get(cache, workspace, &err));
+    ck_assert_int_eq(err.code, ERROR_UNAVAILABLE);
+    events_cache_free(cache);
+    struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 4 * MB);
+    ck_assert(log_has("verifying"));
+    ck_assert_uint_eq(count_set_aside(), 0);
+    for (size_t i = 0; i < 3; i++)
+        ck_assert_uint_eq(logs_read(events_writer_reader(w), heads[i].id, 0, NULL).last, heads[i].last_seq);
+    events_writer_close(w);
+    _cleanup_free_ char *marker = path_of("open");
+    ck_assert_int_eq(access(marker, F_OK), -1);
+    cache = events_cache_new(scratch, 2);
+    ck_assert_ptr_nonnull(events_cache_get(cache, workspace, &err));
+    events_cache_free(cache);
+}
+END_TEST
+
+/* Where a byte of the file is, by the pattern that an event was filled with. */
+static off_t find_bytes(int fd, const char *text)
+{
+    struct stat st;
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    char *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    const char *at = memmem(map, (size_t)st.st_size, text, strlen(text));
+    ck_assert_ptr_nonnull(at);
+    off_t place = at - map;
+    munmap(map, (size_t)st.st_size);
+    return place;
+}
+
+START_TEST(a_wrong_byte_of_an_event_is_an_error)
+{
+    struct exec_head heads[3], head;
+    make_logs(heads);
+    _cleanup_free_ char *path = path_of("data.mdb");
+    _cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+    off_t place = find_bytes(fd, "00000000000000000055.00000000000000000055.");
+    ck_assert_int_eq(pwrite(fd, "X", 1, place + 30), 1);
+    struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 4 * MB);
+    size_t wrong = 0;
+    for (size_t i = 0; i < 3; i++) {
+        struct logs_seen seen = { 0 };
+        if (logs_try_read(events_writer_reader(w), heads[i].id, 0, &seen, &head, &err) == 0)
+            continue;
+        wrong++;
+        ck_assert_int_eq(err.code, ERROR_INTERNAL);
+        ck_assert_uint_eq(seen.last, 54);
+        ck_assert_int_eq(logs_try_read(events_writer_reader(w), heads[i].id, 55, &seen, &head, &err), 0);
+        ck_assert_uint_eq(seen.last, heads[i].last_seq);
+    }
+    ck_assert_uint_eq(wrong, 1);
+    ck_assert_int_eq(events_verify(events_writer_reader(w), &err), -1);
+    events_writer_close(w);
+    ck_assert(log_has("damaged"));
+    leave_marker("01234567-89ab-cdef-0123-456789abcdef");
+    w = logs_open(scratch, workspace, 64 * KB, 4 * MB);
+    ck_assert_uint_eq(count_set_aside(), 1);
+    ck_assert(log_has("SET ASIDE"));
+    logs_add(w, &head);
+    logs_write(w, &head, 3, 3);
+    events_writer_close(w);
+    ck_assert_int_eq(events_discard(scratch, workspace, &err), 0);
+    ck_assert_uint_eq(count_set_aside(), 0);
+}
+END_TEST
+
+static void damage(int fd, off_t size, unsigned *seed)
+{
+    char junk[4096];
+    off_t pages = size / 4096, page = rand_r(seed) % pages;
+    id_random(junk, sizeof junk);
+    switch (rand_r(seed) % 5) {
+    case 0: /* a page that never reached the disk */
+        memset(junk, 0, sizeof junk);
+        ck_assert_int_eq(pwrite(fd, junk, 4096, page * 4096), 4096);
+        break;
+    case 1: /* half of one */
+        ck_assert_int_eq(pwrite(fd, junk, 2048, page * 4096 + 2048), 2048);
+        break;
+    case 2: /* an older page's content */
+        ck_assert_int_eq(pread(fd, junk, 4096, rand_r(seed) % pages * 4096), 4096);
+        ck_assert_int_eq(pwrite(fd, junk, 4096, page * 4096), 4096);
+        break;
+    case 3:
+        ck_assert_int_eq(pwrite(fd, junk, 3, rand_r(seed) % size), 3);
+        break;
+    case 4:
+        ck_assert_int_eq(ftruncate(fd, page * 4096 + rand_r(seed) % 4096), 0);
+        break;
+    }
+}
+
+/* Whatever a power cut left: the writer comes up, and what it then has can be read to the end. */
+START_TEST(damage_of_any_kind_is_set_aside_or_harmless)
+{
+    size_t aside = 0;
+    for (unsigned round = 0; round < 60; round++) {
+        struct exec_head heads[3], listed[10];
+        unsigned seed = round + 4711;
+        struct stat st;
+        id_make(ID_WORKSPACE, workspace);
+        make_logs(heads);
+        {
+            _cleanup_free_ char *path = path_of("data.mdb");
+            _cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+            ck_assert_int_eq(fstat(fd, &st), 0);
+            for (unsigned i = 0; i <= round % 3 && st.st_size >= 8192; i++) {
+                damage(fd, st.st_size, &seed);
+                ck_assert_int_eq(fstat(fd, &st), 0);
+            }
+        }
+        leave_marker(round % 2 ? "another boot" : "");
+        struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 4 * MB);
+        size_t now = count_set_aside();
+        long count = events_list_execs(events_writer_reader(w), 0, listed, 10, &err);
+        ck_assert_int_eq(count, now ? 0 : 3);
+        for (long i = 0; i < count; i++)
+            ck_assert_uint_eq(logs_read(events_writer_reader(w), listed[i].id, 0, NULL).last,
+                              listed[i].last_seq);
+        logs_add(w, &heads[0]);
+        logs_write(w, &heads[0], 50, 5000);
+        ck_assert_uint_eq(logs_read(events_writer_reader(w), heads[0].id, 0, NULL).count, 50);
+        events_writer_close(w);
+        aside += now;
+    }
+    ck_assert_uint_ge(aside, 20);
+    printf("%zu of 60 damaged environments were set aside, the others were sound where it counts\n", aside);
+}
+END_TEST
+
+START_TEST(a_file_that_is_no_environment_is_set_aside)
+{
+    struct exec_head heads[3];
+    make_logs(heads);
+    _cleanup_free_ char *path = path_of("data.mdb");
+    ck_assert_int_eq(
+        io_replace_file(AT_FDCWD, path, "this is not a store, but long enough to be one", 46, 0660, &err), 0);
+    struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 4 * MB);
+    ck_assert_uint_eq(count_set_aside(), 1);
+    logs_add(w, &heads[0]);
+    events_writer_close(w);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("store_crash");
+    TCase *cases = tcase_create("crash");
+    const TTest *const tests[] = {
+        a_killed_writer_loses_nothing_that_it_committed,
+        another_thread_flushes_while_the_owner_writes,
+        a_full_disk_costs_the_batch_alone,
+        opening_on_a_full_disk_is_an_error,
+        records_on_a_full_disk_stay_as_they_were,
+        sound_logs_survive_another_boot,
+        a_wrong_byte_of_an_event_is_an_error,
+        damage_of_any_kind_is_set_aside_or_harmless,
+        a_file_that_is_no_environment_is_set_aside,
+    };
+    for (size_t i = 0; i < N_ELEMENTS(tests); i++)
+        tcase_add_test(cases, tests[i]);
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_set_timeout(cases, 120);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}

@@ -1,0 +1,642 @@
+/* An events environment in use: what is written comes back in order and whole, by cursor, within the limit of
+ * its log, while others read. */
+#include "lib/base/clock.h"
+#include "lib/base/io.h"
+#include "lib/store/crc32c.h"
+#include "lib/store/events_format.h"
+#include "tests/support/logs.h"
+#include "tests/support/scratch.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define KB 1024
+#define MB (1024 * 1024)
+
+static struct error err;
+static char workspace[ID_SIZE];
+
+static void setup(void)
+{
+    scratch_make();
+    id_make(ID_WORKSPACE, workspace);
+}
+
+static void teardown(void)
+{
+    error_clear(&err);
+    scratch_remove();
+}
+
+static struct events_writer *open_writer(void)
+{
+    return logs_open(scratch, workspace, 64 * KB, 64 * MB);
+}
+
+/* ---- writing and reading ---- */
+START_TEST(what_is_written_comes_back)
+{
+    struct events_writer *w = open_writer();
+    struct exec_head head, read;
+    logs_add(w, &head);
+    for (size_t size = 1; size <= EVENT_DATA_MAX; size = size * 3 + 1)
+        logs_write(w, &head, 20, size);
+    logs_write(w, &head, 5, EVENT_DATA_MAX);
+    struct logs_seen seen = logs_read(events_writer_reader(w), head.id, 0, &read);
+    ck_assert_uint_eq(seen.first, 1);
+    ck_assert_uint_eq(seen.count, head.last_seq);
+    ck_assert_uint_eq(seen.bytes, head.total_bytes);
+    ck_assert_uint_eq(read.last_seq, head.last_seq);
+    ck_assert_int_eq(events_verify(events_writer_reader(w), &err), 0);
+    events_writer_close(w);
+    /* and again after it was closed */
+    w = open_writer();
+    seen = logs_read(events_writer_reader(w), head.id, 0, &read);
+    ck_assert_uint_eq(seen.count, head.last_seq);
+    events_writer_close(w);
+}
+END_TEST
+
+START_TEST(a_cursor_names_the_last_seen)
+{
+    struct events_writer *w = open_writer();
+    struct exec_head a, b;
+    logs_add(w, &a);
+    logs_add(w, &b);
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), a.id, 0, NULL).count, 0);
+    for (int i = 0; i < 10; i++) {
+        logs_write(w, &a, 7, 100);
+        logs_write(w, &b, 3, 3000);
+    }
+    for (uint64_t cursor = 0; cursor <= 70; cursor++) {
+        struct logs_seen seen = logs_read(events_writer_reader(w), a.id, cursor, NULL);
+        ck_assert_uint_eq(seen.count, 70 - cursor);
+        ck_assert(cursor == 70 || seen.first == cursor + 1);
+    }
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), a.id, 71, NULL).count, 0);
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), a.id, UINT64_MAX, NULL).count, 0);
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), b.id, 29, NULL).count, 1);
+    /* a page ends where its reader says */
+    struct logs_seen page = { .limit = 5 };
+    struct exec_head head;
+    ck_assert_int_eq(logs_try_read(events_writer_reader(w), a.id, 10, &page, &head, &err), 0);
+    ck_assert_uint_eq(page.count, 5);
+    ck_assert_uint_eq(page.last, 15);
+    ck_assert_uint_eq(head.last_seq, 70);
+    events_writer_close(w);
+}
+END_TEST
+
+START_TEST(unknown_execs_and_workspaces_are_not_found)
+{
+    struct events_writer *w = open_writer();
+    struct exec_head head;
+    json_t *info = NULL;
+    char id[ID_SIZE];
+    id_make(ID_EXEC, id);
+    const char *const ids[] = { id, "", "ex-", "../../etc", "ex-0123456789abcdef0123456789abcdeF" };
+    for (size_t i = 0; i < N_ELEMENTS(ids); i++) {
+        ck_assert_int_eq(events_get_exec(events_writer_reader(w), ids[i], &head, &err), -1);
+        ck_assert_int_eq(err.code, ERROR_NOT_FOUND);
+        ck_assert_int_eq(events_get_exec_info(events_writer_reader(w), ids[i], &info, &err), -1);
+    }
+    events_writer_close(w);
+    struct events_cache *cache = events_cache_new(scratch, 2);
+    id_make(ID_WORKSPACE, id);
+    const char *const workspaces[] = { id, "", "..", "ws-1/../../x" };
+    for (size_t i = 0; i < N_ELEMENTS(workspaces); i++) {
+        ck_assert_ptr_null(events_cache_get(cache, workspaces[i], &err));
+        ck_assert_int_eq(err.code, ERROR_NOT_FOUND);
+        struct events_options options = { scratch, workspaces[i], 0, MB };
+        ck_assert(i == 0 || events_writer_open(&options, &err) == NULL);
+    }
+    events_cache_free(cache);
+}
+END_TEST
+
+START_TEST(a_head_keeps_every_member)
+{
+    struct events_writer *w = open_writer();
+    struct exec_head head, read;
+    logs_add(w, &head);
+    logs_write(w, &head, 3, 10);
+    struct exec_head full = {
+        .stream = head.stream,
+        .state = EXEC_CANCELLED,
+        .has_returncode = true,
+        .timed_out = true,
+        .oom_killed = true,
+        .cancel_requested = true,
+        .waiting_for_input = true,
+        .pty = true,
+        .stdin_closed = true,
+        .returncode = -15,
+        .signal = 15,
+        .pid = 7,
+        .pgid = 8,
+        .created_us = 1,
+        .started_us = 2,
+        .finished_us = 3,
+        .updated_us = 4,
+        .duration_ms = 5,
+        .first_seq = 1,
+        .last_seq = 3,
+        .exit_seq = 3,
+        .log_bytes = 30,
+        .dropped_events = 9,
+        .dropped_bytes = 10,
+        .total_bytes = 11,
+        .reason = "ENOENT: no such file",
+    };
+    memcpy(full.id, head.id, ID_SIZE);
+    ck_assert_int_eq(events_begin(w, &err), 0);
+    ck_assert_int_eq(events_put_exec(w, &full, &err), 0);
+    ck_assert_int_eq(events_commit(w, &err), 0);
+    ck_assert_int_eq(events_get_exec(events_writer_reader(w), head.id, &read, &err), 0);
+    unsigned char a[DISK_HEAD_SIZE], b[DISK_HEAD_SIZE];
+    format_head(&full, a);
+    format_head(&read, b);
+    ck_assert_mem_eq(a, b, sizeof a);
+    ck_assert(read.has_returncode && read.timed_out && read.oom_killed && read.cancel_requested &&
+              read.waiting_for_input && read.pty && read.stdin_closed);
+    ck_assert_int_eq(read.state, EXEC_CANCELLED);
+    ck_assert_int_eq(read.returncode, -15);
+    ck_assert_str_eq(read.reason, full.reason);
+    json_auto_t *info = NULL;
+    ck_assert_int_eq(events_get_exec_info(events_writer_reader(w), head.id, &info, &err), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(info, "command")), "true");
+    events_writer_close(w);
+}
+END_TEST
+
+START_TEST(lists_are_newest_first)
+{
+    struct events_writer *w = open_writer();
+    struct exec_head heads[7], listed[10];
+    ck_assert_int_eq(events_list_execs(events_writer_reader(w), 0, listed, 10, &err), 0);
+    for (size_t i = 0; i < 7; i++) {
+        logs_add(w, &heads[i]);
+        logs_write(w, &heads[i], 2, 5000);
+    }
+    ck_assert_int_eq(events_list_execs(events_writer_reader(w), 0, listed, 10, &err), 7);
+    for (size_t i = 0; i < 7; i++)
+        ck_assert_str_eq(listed[i].id, heads[6 - i].id);
+    ck_assert_int_eq(events_list_execs(events_writer_reader(w), 0, listed, 3, &err), 3);
+    uint32_t before = listed[2].stream;
+    ck_assert_int_eq(events_list_execs(events_writer_reader(w), before, listed, 10, &err), 4);
+    ck_assert_str_eq(listed[0].id, heads[3].id);
+    ck_assert_int_eq(events_list_execs(events_writer_reader(w), heads[0].stream, listed, 10, &err), 0);
+    ck_assert_int_eq(events_list_execs(events_writer_reader(w), UINT32_MAX, listed, 10, &err), 7);
+    events_writer_close(w);
+}
+END_TEST
+
+START_TEST(an_aborted_batch_leaves_nothing)
+{
+    struct events_writer *w = open_writer();
+    struct exec_head head, lost = { .state = EXEC_STARTING };
+    json_auto_t *info = json_object();
+    logs_add(w, &head);
+    logs_write(w, &head, 3, 100);
+    struct exec_head saved = head;
+    id_make(ID_EXEC, lost.id);
+    struct event event = { .type = EVENT_STDOUT, .data = "x", .length = 1 };
+    ck_assert_int_eq(events_begin(w, &err), 0);
+    ck_assert_int_eq(events_begin(w, &err), -1);
+    ck_assert_int_eq(events_add_exec(w, &lost, info, "p\nkey", "d", &err), 0);
+    ck_assert_int_eq(events_append(w, &head, &event, &err), 0);
+    events_abort(w);
+    ck_assert_int_eq(events_append(w, &head, &event, &err), -1);
+    ck_assert_int_eq(events_commit(w, &err), -1);
+    head = saved;
+    ck_assert_int_eq(events_get_exec(events_writer_reader(w), lost.id, &lost, &err), -1);
+    logs_write(w, &head, 1, 10);
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), head.id, 0, NULL).count, 4);
+    events_writer_close(w);
+}
+END_TEST
+
+/* ---- keys ---- */
+static int add_keyed(struct events_writer *w, struct exec_head *head, const char *key, const char *digest)
+{
+    json_auto_t *info = json_object();
+    *head = (struct exec_head){ .state = EXEC_STARTING };
+    id_make(ID_EXEC, head->id);
+    ck_assert_int_eq(events_begin(w, &err), 0);
+    int result = events_add_exec(w, head, info, key, digest, &err);
+    if (result == 0)
+        ck_assert_int_eq(events_commit(w, &err), 0);
+    else
+        events_abort(w);
+    return result;
+}
+
+START_TEST(a_key_begins_one_exec)
+{
+    struct events_writer *w = open_writer();
+    struct exec_head first, again;
+    ck_assert_int_eq(add_keyed(w, &first, "owner\nkey", "digest"), 0);
+    ck_assert_int_eq(add_keyed(w, &again, "owner\nkey", "digest"), 1);
+    ck_assert_str_eq(again.id, first.id);
+    ck_assert_uint_eq(again.stream, first.stream);
+    ck_assert_int_eq(add_keyed(w, &again, "owner\nkey", "other"), -1);
+    ck_assert_int_eq(err.code, ERROR_CONFLICT);
+    ck_assert_int_eq(add_keyed(w, &again, "somebody\nkey", "digest"), 0);
+    events_writer_close(w);
+    w = open_writer();
+    ck_assert_int_eq(add_keyed(w, &again, "owner\nkey", "digest"), 1);
+    ck_assert_str_eq(again.id, first.id);
+    /* within one batch too, and a removed exec's key starts nothing */
+    logs_finish(w, &first, 5);
+    size_t removed;
+    ck_assert_int_eq(events_begin(w, &err), 0);
+    ck_assert_int_eq(events_prune(w, 10, &removed, &err), 0);
+    ck_assert_int_eq(events_commit(w, &err), 0);
+    ck_assert_uint_eq(removed, 1);
+    ck_assert_int_eq(add_keyed(w, &again, "owner\nkey", "digest"), -1);
+    ck_assert_int_eq(err.code, ERROR_CONFLICT);
+    events_writer_close(w);
+}
+END_TEST
+
+/* ---- limits ---- */
+START_TEST(a_log_keeps_its_newest)
+{
+    const uint64_t limit = 300 * KB;
+    struct events_writer *w = logs_open(scratch, workspace, 64 * KB, (int64_t)limit);
+    struct exec_head head, read;
+    logs_add(w, &head);
+    for (size_t i = 0; i < 200; i++) {
+        logs_write(w, &head, 1 + i % 9, 1 + i * 7919 % EVENT_DATA_MAX);
+        struct logs_seen seen = logs_read(events_writer_reader(w), head.id, 0, &read);
+        ck_assert_uint_eq(seen.first, read.first_seq);
+        ck_assert_uint_eq(seen.last, read.last_seq);
+        ck_assert_uint_eq(seen.bytes, read.log_bytes);
+        ck_assert_uint_le(seen.bytes + seen.count * EVENT_COST, limit);
+        ck_assert_uint_eq(read.dropped_events, read.first_seq - 1);
+        ck_assert_uint_eq(read.dropped_bytes + read.log_bytes, read.total_bytes);
+    }
+    ck_assert_uint_gt(head.dropped_events, 300);
+    ck_assert_int_eq(events_verify(events_writer_reader(w), &err), 0);
+    events_writer_close(w);
+}
+END_TEST
+
+START_TEST(space_is_used_again)
+{
+    struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 2 * MB);
+    struct exec_head head;
+    struct stat st;
+    char *path = xasprintf("%s/events/%s/data.mdb", scratch, workspace);
+    logs_add(w, &head);
+    for (int i = 0; i < 100; i++)
+        logs_write(w, &head, 64, EVENT_DATA_MAX);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_msg(st.st_size < 8 * MB, "2 MB kept of 100 MB take %lld bytes", (long long)st.st_size);
+    free(path);
+    events_writer_close(w);
+}
+END_TEST
+
+START_TEST(the_end_of_a_log_stays)
+{
+    struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 64 * KB);
+    struct exec_head head, read;
+    logs_add(w, &head);
+    logs_write(w, &head, 20, 10000);
+    logs_append_text(w, &head, EVENT_ERROR, 0, "lost: the keeper died");
+    logs_append_text(w, &head, EVENT_EXIT, 0, "\"returncode\":null");
+    uint64_t exit_seq = head.last_seq;
+    ck_assert_uint_eq(head.exit_seq, exit_seq);
+    char *late = xcalloc(1, 10001);
+    memset(late, 'l', 10000);
+    for (int i = 0; i < 50; i++)
+        logs_append_text(w, &head, EVENT_STDOUT, EVENT_LATE, late);
+    ck_assert_int_eq(events_get_exec(events_writer_reader(w), head.id, &read, &err), 0);
+    ck_assert_uint_eq(read.first_seq, exit_seq - 1);
+    ck_assert_uint_eq(read.last_seq, exit_seq + 6);
+    ck_assert_uint_eq(read.dropped_events, 20 + 44);
+    ck_assert_uint_eq(read.dropped_bytes + read.log_bytes, read.total_bytes);
+    ck_assert_int_eq(events_verify(events_writer_reader(w), &err), 0);
+    free(late);
+    events_writer_close(w);
+}
+END_TEST
+
+START_TEST(old_execs_are_pruned_in_steps)
+{
+    struct events_writer *w = open_writer();
+    struct exec_head old[5], young, running;
+    size_t removed, total = 0, calls = 0;
+    for (size_t i = 0; i < 5; i++) {
+        logs_add(w, &old[i]);
+        logs_write(w, &old[i], 700, 1000);
+        logs_finish(w, &old[i], (int64_t)(1000 - i));
+    }
+    logs_add(w, &young);
+    logs_write(w, &young, 10, 1000);
+    logs_finish(w, &young, 2000);
+    logs_add(w, &running);
+    logs_write(w, &running, 10, 1000);
+    int more = 1;
+    for (; more == 1; calls++, total += removed) {
+        ck_assert_int_eq(events_begin(w, &err), 0);
+        more = events_prune(w, 1500, &removed, &err);
+        ck_assert_int_ge(more, 0);
+        ck_assert_int_eq(events_commit(w, &err), 0);
+        ck_assert_int_eq(events_verify(events_writer_reader(w), &err), 0);
+        if (calls == 0) /* the one that finished first */
+            ck_assert_int_eq(events_get_exec(events_writer_reader(w), old[4].id, &old[4], &err), -1);
+    }
+    ck_assert_uint_eq(total, 5);
+    ck_assert_uint_ge(calls, 5);
+    struct exec_head listed[10];
+    ck_assert_int_eq(events_list_execs(events_writer_reader(w), 0, listed, 10, &err), 2);
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), young.id, 0, NULL).count, 11);
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), running.id, 0, NULL).count, 10);
+    /* a late writer cannot raise the dead, and its number is never used again */
+    ck_assert_int_eq(events_begin(w, &err), 0);
+    ck_assert_int_eq(events_put_exec(w, &old[0], &err), -1);
+    ck_assert_int_eq(err.code, ERROR_NOT_FOUND);
+    events_abort(w);
+    logs_add(w, &old[0]);
+    ck_assert_uint_gt(old[0].stream, running.stream);
+    events_writer_close(w);
+}
+END_TEST
+
+/* ---- a map that is too small ---- */
+START_TEST(a_full_map_grows_unseen)
+{
+    struct events_writer *w = open_writer();
+    struct exec_head head, other;
+    logs_add(w, &head);
+    logs_add(w, &other);
+    logs_write(w, &head, 2000, EVENT_DATA_MAX); /* 32 MB in one batch, from a map of 64 KB */
+    logs_write(w, &other, 1, 1);
+    for (int i = 0; i < 20; i++)
+        logs_write(w, &other, 100, 3000);
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), head.id, 0, NULL).count, 2000);
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), other.id, 0, NULL).count, 2001);
+    ck_assert(events_fill(w) > 0.2 && events_fill(w) <= 1);
+    ck_assert_int_eq(events_verify(events_writer_reader(w), &err), 0);
+    events_writer_close(w);
+}
+END_TEST
+
+/* ---- readers in other processes ---- */
+static int follow(const char *exec_id, uint64_t until)
+{
+    struct events_cache *cache = events_cache_new(scratch, 4);
+    uint64_t cursor = 0;
+    int64_t deadline = clock_boottime_ms() + 60000;
+    while (cursor < until && clock_boottime_ms() < deadline) {
+        struct exec_head head;
+        struct logs_seen seen = { .limit = 50 };
+        struct events_reader *r = events_cache_get(cache, workspace, &err);
+        if (!r || logs_try_read(r, exec_id, cursor, &seen, &head, &err) < 0 || seen.broken) {
+            fprintf(stderr, "reader: %s\n", r ? err.message : "no reader");
+            return 1;
+        }
+        if (seen.count > 0 && seen.first != cursor + 1)
+            return 2;
+        cursor = seen.count > 0 ? seen.last : cursor;
+    }
+    events_cache_free(cache);
+    return cursor == until ? 0 : 3;
+}
+
+START_TEST(two_processes_read_while_one_writes)
+{
+    struct exec_head head;
+    struct events_writer *w = open_writer();
+    logs_add(w, &head);
+    int go[2];
+    ck_assert_int_eq(pipe2(go, O_CLOEXEC), 0);
+    pid_t readers[2];
+    for (size_t i = 0; i < 2; i++)
+        if ((readers[i] = fork()) == 0) {
+            char byte;
+            /* The child has no use of the writer that it inherited and never touches it. */
+            _exit(read(go[0], &byte, 1) == 1 ? follow(head.id, 3000) : 9);
+        }
+    ck_assert_int_eq(write(go[1], "gg", 2), 2);
+    for (int i = 0; i < 300; i++)
+        logs_write(w, &head, 10, 1 + (size_t)i * 37 % EVENT_DATA_MAX);
+    for (size_t i = 0; i < 2; i++) {
+        int status;
+        ck_assert_int_eq(waitpid(readers[i], &status, 0), readers[i]);
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a reader ended with %x",
+                      (unsigned)status);
+    }
+    events_writer_close(w);
+}
+END_TEST
+
+/* The writer is another process: one environment is never open twice in one. */
+static void write_in_child(size_t count, char id[static ID_SIZE])
+{
+    int ends[2];
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct exec_head head;
+        struct events_writer *w = open_writer();
+        logs_add(w, &head);
+        logs_write(w, &head, count, 100);
+        events_writer_close(w);
+        _exit(write(ends[1], head.id, ID_SIZE) == ID_SIZE ? 0 : 1);
+    }
+    int status;
+    ck_assert_int_eq(read(ends[0], id, ID_SIZE), ID_SIZE);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+START_TEST(a_cache_sees_that_logs_were_replaced)
+{
+    char first[ID_SIZE], second[ID_SIZE];
+    struct exec_head head;
+    struct events_cache *cache = events_cache_new(scratch, 2);
+    ck_assert_ptr_null(events_cache_get(cache, workspace, &err));
+    ck_assert_int_eq(err.code, ERROR_NOT_FOUND);
+    write_in_child(3, first);
+    ck_assert_uint_eq(logs_read(events_cache_get(cache, workspace, &err), first, 0, NULL).count, 3);
+    ck_assert_int_eq(events_discard(scratch, workspace, &err), 0);
+    ck_assert_int_eq(events_discard(scratch, workspace, &err), 0);
+    write_in_child(5, second);
+    usleep(150000);
+    struct events_reader *r = events_cache_get(cache, workspace, &err);
+    ck_assert_ptr_nonnull(r);
+    ck_assert_uint_eq(logs_read(r, second, 0, NULL).count, 5);
+    ck_assert_int_eq(events_get_exec(r, first, &head, &err), -1);
+    ck_assert_int_eq(events_discard(scratch, workspace, &err), 0);
+    usleep(150000);
+    ck_assert_ptr_null(events_cache_get(cache, workspace, &err));
+    ck_assert_int_eq(err.code, ERROR_NOT_FOUND);
+    events_cache_free(cache);
+}
+END_TEST
+
+START_TEST(a_cache_is_bounded)
+{
+    char workspaces[5][ID_SIZE], ids[5][ID_SIZE];
+    struct events_cache *cache = events_cache_new(scratch, 2);
+    for (size_t i = 0; i < 5; i++) {
+        id_make(ID_WORKSPACE, workspace);
+        memcpy(workspaces[i], workspace, ID_SIZE);
+        write_in_child(i + 1, ids[i]);
+    }
+    for (size_t turn = 0; turn < 25; turn++) {
+        size_t i = turn * 3 % 5;
+        struct events_reader *r = events_cache_get(cache, workspaces[i], &err);
+        ck_assert_ptr_nonnull(r);
+        ck_assert_uint_eq(logs_read(r, ids[i], 0, NULL).count, i + 1);
+        if (turn % 7 == 0)
+            events_cache_drop(cache, workspaces[i]);
+    }
+    events_cache_free(cache);
+}
+END_TEST
+
+/* A reader process that dies in the middle of a read must not keep pages for ever. */
+START_TEST(dead_readers_are_cleared)
+{
+    struct exec_head head;
+    struct events_writer *w = logs_open(scratch, workspace, 64 * KB, MB);
+    logs_add(w, &head);
+    logs_write(w, &head, 10, 100);
+    for (int i = 0; i < 300; i++) { /* more than there are slots */
+        pid_t pid = fork();
+        if (pid == 0) {
+            struct events_cache *cache = events_cache_new(scratch, 2);
+            struct exec_head read;
+            int result = events_get_exec(events_cache_get(cache, workspace, &err), head.id, &read, &err);
+            raise(result == 0 ? SIGKILL : SIGTERM);
+        }
+        int status;
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "reader %d: %x", i,
+                      (unsigned)status);
+    }
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), head.id, 0, NULL).count, 10);
+    events_writer_close(w);
+}
+END_TEST
+
+/* ---- hostile values ---- */
+START_TEST(damaged_values_are_refused)
+{
+    unsigned char value[EVENT_HEADER + 100], head_value[DISK_HEAD_SIZE];
+    struct event event = { .type = EVENT_STDOUT,
+                           .wall_us = 77,
+                           .data = (const char *)value + EVENT_HEADER,
+                           .length = 100 },
+                 read;
+    memset(value, 'v', sizeof value);
+    format_event(&event, value);
+    ck_assert_int_eq(parse_event(value, sizeof value, 9, &read), 0);
+    ck_assert_int_eq(read.length, 100);
+    ck_assert_int_eq(read.wall_us, 77);
+    for (size_t size = 0; size < sizeof value; size++)
+        ck_assert_int_eq(parse_event(value, size, 9, &read), -1);
+    for (size_t bit = 0; bit < 8 * sizeof value; bit++) {
+        value[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        ck_assert_int_eq(parse_event(value, sizeof value, 9, &read), -1);
+        value[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    struct exec_head head = { .stream = 1, .state = EXEC_RUNNING, .first_seq = 1 }, parsed;
+    id_make(ID_EXEC, head.id);
+    format_head(&head, head_value);
+    ck_assert_int_eq(parse_head(head_value, sizeof head_value, &parsed), 0);
+    for (size_t size = 0; size < sizeof head_value; size++)
+        ck_assert_int_eq(parse_head(head_value, size, &parsed), -1);
+    for (size_t bit = 0; bit < 8 * sizeof head_value; bit++) {
+        head_value[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        ck_assert_int_eq(parse_head(head_value, sizeof head_value, &parsed), -1);
+        head_value[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+}
+END_TEST
+
+/* A checksum that fits, over members that are none: whoever writes garbage may also compute a CRC. */
+START_TEST(sealed_nonsense_is_refused)
+{
+    for (int i = 0; i < 20000; i++) {
+        unsigned char value[DISK_HEAD_SIZE];
+        struct exec_head head;
+        struct event event;
+        id_random(value, sizeof value);
+        format_seal(value, sizeof value);
+        if (parse_head(value, sizeof value, &head) == 0)
+            ck_abort_msg("random bytes are no head");
+        if (parse_event(value, sizeof value, 1, &event) == 0)
+            ck_assert(event.type >= EVENT_STATUS && event.type <= EVENT_EXIT);
+        struct events_key_parts parts;
+        unsigned char key[64];
+        id_random(key, sizeof key);
+        if (i % 2)
+            memset(key, 0, 4);
+        key[4] = (unsigned char)"mhnifxko"[i % 8];
+        if (key_parse(key, (size_t)i % 64, &parts))
+            ck_assert(parts.kind != 0 || parts.stream != 0);
+    }
+    ck_assert_int_eq(parse_head("", 0, &(struct exec_head){ 0 }), -1);
+}
+END_TEST
+
+START_TEST(both_ways_to_a_checksum_agree)
+{
+    unsigned char data[1000];
+    id_random(data, sizeof data);
+    ck_assert_uint_eq(crc32c(0, "123456789", 9), 0xe3069283u);
+    ck_assert_uint_eq(crc32c_by_table(0, "123456789", 9), 0xe3069283u);
+    for (size_t length = 0; length < sizeof data; length++) {
+        size_t part = length / 3;
+        ck_assert_uint_eq(crc32c(0, data, length), crc32c_by_table(0, data, length));
+        ck_assert_uint_eq(crc32c(crc32c(0, data, part), data + part, length - part), crc32c(0, data, length));
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("store_events");
+    TCase *cases = tcase_create("events");
+    const TTest *const tests[] = {
+        what_is_written_comes_back,
+        a_cursor_names_the_last_seen,
+        unknown_execs_and_workspaces_are_not_found,
+        a_head_keeps_every_member,
+        lists_are_newest_first,
+        an_aborted_batch_leaves_nothing,
+        a_key_begins_one_exec,
+        a_log_keeps_its_newest,
+        space_is_used_again,
+        the_end_of_a_log_stays,
+        old_execs_are_pruned_in_steps,
+        a_full_map_grows_unseen,
+        two_processes_read_while_one_writes,
+        a_cache_sees_that_logs_were_replaced,
+        a_cache_is_bounded,
+        dead_readers_are_cleared,
+        damaged_values_are_refused,
+        sealed_nonsense_is_refused,
+        both_ways_to_a_checksum_agree,
+    };
+    for (size_t i = 0; i < N_ELEMENTS(tests); i++)
+        tcase_add_test(cases, tests[i]);
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_set_timeout(cases, 120);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}
