@@ -181,7 +181,7 @@ static void load_environment(struct loader *l)
 /* A slip in a name must not pass in silence; but the environment is not ours alone, so it is no error. */
 static void warn_of_unknown(void)
 {
-    for (char **entry = environ; *entry; entry++) {
+    for (char **entry = environ; entry && *entry; entry++) {
         bool is_alias;
         if (strncmp(*entry, "WORKSPACE_", 10) != 0)
             continue;

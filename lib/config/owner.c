@@ -44,10 +44,19 @@ static int find_owner(const struct stat *st, struct identity *ret)
     return 0;
 }
 
+/* What lies above it must let its owner through. */
+static int make_directories(const char *path, struct error *err)
+{
+    _cleanup_free_ char *parent = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+    if (*parent && io_ensure_directory(parent, 0755, err) < 0)
+        return -1;
+    return io_ensure_directory(path, 0770, err);
+}
+
 static int make_state_directory(const struct config *config, const struct identity *identity,
                                 struct error *err)
 {
-    if (io_ensure_directory(config->state_dir, 0770, err) < 0)
+    if (make_directories(config->state_dir, err) < 0)
         return error_wrap(err, "WORKSPACE_STATE_DIR");
     _cleanup_close_ int fd = open(config->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fchown(fd, identity->uid, identity->gid) < 0)
@@ -78,7 +87,7 @@ int config_become_owner(const struct config *config, struct error *err)
 {
     __attribute__((cleanup(identity_clear))) struct identity identity = { 0 };
     if (geteuid() != 0)
-        return io_ensure_directory(config->state_dir, 0770, err);
+        return make_directories(config->state_dir, err);
     if (find_identity(config, &identity, err) < 0)
         return -1;
     return identity.uid == 0 ? 0 : become(&identity, err);

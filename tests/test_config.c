@@ -1,0 +1,453 @@
+/* The settings: file, environment, old names, every problem named; the committed sample; the command for
+ * tokens. */
+#include "fcgi/cmd_token.h"
+#include "lib/base/ids.h"
+#include "lib/base/io.h"
+#include "lib/base/log.h"
+#include "lib/config/config.h"
+#include "lib/config/settings.h"
+#include "lib/store/state.h"
+#include "tests/support/scratch.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+static struct error err;
+
+static void setup(void)
+{
+    scratch_make();
+    _cleanup_free_ char *log = xasprintf("%s/log", scratch);
+    log_init("test", LOG_LEVEL_INFO, log);
+    clearenv();
+}
+
+static void teardown(void)
+{
+    error_clear(&err);
+    scratch_remove();
+}
+
+static bool log_has(const char *text)
+{
+    _cleanup_free_ char *path = xasprintf("%s/log", scratch);
+    _cleanup_buffer_ struct buffer content = BUFFER_INIT;
+    io_read_file(AT_FDCWD, path, 1 << 20, &content, NULL);
+    return strstr(buffer_text(&content), text) != NULL;
+}
+
+static struct config *load(const char *text)
+{
+    _cleanup_free_ char *path = xasprintf("%s/settings", scratch);
+    ck_assert_int_eq(io_replace_file(AT_FDCWD, path, text, strlen(text), 0600, &err), 0);
+    error_clear(&err);
+    return config_load(path, NULL, &err);
+}
+
+START_TEST(defaults_are_complete)
+{
+    struct config *config = config_load(NULL, NULL, &err);
+    ck_assert_msg(config != NULL, "%s", err.message);
+    ck_assert_str_eq(config->state_dir, "/var/lib/workspace-fcgi");
+    ck_assert_str_eq(config->token, "");
+    ck_assert_str_eq(config->driver, "local");
+    ck_assert_str_eq(config->network, "host");
+    ck_assert_str_eq(config->log_level, "INFO");
+    ck_assert_int_eq(config->max_output_chars, 120000);
+    ck_assert_int_eq(config->max_file_chars, 500000);
+    ck_assert_int_eq(config->max_list_entries, 500);
+    ck_assert_int_eq(config->event_log_bytes, 67108864);
+    ck_assert_int_eq(config->event_log_ttl, 86400);
+    ck_assert_int_eq(config->keep, 2592000);
+    ck_assert_int_eq(config->command_timeout, 60);
+    ck_assert_int_eq(config->max_search_results, 50);
+    ck_assert_int_eq(config->max_read_size_bytes, 1048576);
+    ck_assert_int_eq(config->max_write_size_bytes, 5242880);
+    ck_assert_int_eq(config->processes, 256);
+    ck_assert_int_eq(config->workers, 2);
+    config_free(config);
+    config_free(NULL);
+}
+END_TEST
+
+/* What the table promises of each row: its default passes its own rule, its name and help are fit to print.
+ */
+START_TEST(rows_are_sound)
+{
+    for (size_t i = 0; i < setting_count; i++) {
+        const struct setting *row = &settings[i];
+        bool is_alias;
+        ck_assert_ptr_eq(setting_find(row->name, &is_alias), row);
+        ck_assert(!is_alias);
+        ck_assert_uint_eq(strspn(row->name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"), strlen(row->name));
+        ck_assert(row->help && strlen(row->help) > 10 && strlen(row->help) <= 300);
+        ck_assert(row->type == SETTING_INTEGER || !row->rule || row->rule(row->dflt) == NULL);
+        if (row->type == SETTING_INTEGER) {
+            long long dflt = strtoll(row->dflt, NULL, 10);
+            ck_assert_msg(dflt >= row->min && dflt <= row->max, "%s", row->name);
+        }
+        for (size_t k = 0; k < setting_count; k++)
+            ck_assert_msg(k == i || settings[k].offset != row->offset, "%s and %s share a member", row->name,
+                          settings[k].name);
+    }
+}
+END_TEST
+
+START_TEST(a_file_is_read)
+{
+    struct config *config =
+        load("# a comment\n\n  WORKSPACE_STATE_DIR = /srv/x/ \r\nWORKSPACE_TOKEN=\"s3cret=\"\n"
+             "WORKSPACE_MOUNT=/workspace/\nWORKSPACE_WORKERS=7\nWORKSPACE_LOG_LEVEL=debug\n"
+             "WORKSPACE_BASE_URL='https://example.org/workspace/'");
+    ck_assert_msg(config != NULL, "%s", err.message);
+    ck_assert_str_eq(config->state_dir, "/srv/x");
+    ck_assert_str_eq(config->token, "s3cret=");
+    ck_assert_str_eq(config->mount, "/workspace");
+    ck_assert_str_eq(config->base_url, "https://example.org/workspace");
+    ck_assert_str_eq(config->log_level, "DEBUG");
+    ck_assert_int_eq(config->workers, 7);
+    _cleanup_free_ char *path = config_path(config, "events", "ws-1"),
+                        *other = config_path(config, "fcgi.sock", NULL);
+    ck_assert_str_eq(path, "/srv/x/events/ws-1");
+    ck_assert_str_eq(other, "/srv/x/fcgi.sock");
+    config_free(config);
+}
+END_TEST
+
+START_TEST(the_environment_wins_and_the_command_line_too)
+{
+    const char *const overrides[] = { "WORKSPACE_MAX_FILE_CHARS=3000", NULL };
+    const char *text = "WORKSPACE_WORKERS=7\nWORKSPACE_PROCESSES=70\nWORKSPACE_MAX_FILE_CHARS=1000\n";
+    setenv("WORKSPACE_PROCESSES", "71", 1);
+    setenv("WORKSPACE_MAX_FILE_CHARS", "2000", 1);
+    setenv("WORKSPACE_STATE_DIR", "run", 1);
+    setenv("WORKSPACE_WROKERS", "9", 1);
+    _cleanup_free_ char *path = xasprintf("%s/settings", scratch);
+    ck_assert_int_eq(io_replace_file(AT_FDCWD, path, text, strlen(text), 0600, &err), 0);
+    struct config *config = config_load(path, overrides, &err);
+    ck_assert_msg(config != NULL, "%s", err.message);
+    ck_assert_int_eq(config->workers, 7);
+    ck_assert_int_eq(config->processes, 71);
+    ck_assert_int_eq(config->max_file_chars, 3000);
+    _cleanup_free_ char *here = getcwd(NULL, 0), *expected = xasprintf("%s/run", here);
+    ck_assert_str_eq(config->state_dir, expected);
+    ck_assert(log_has("WORKSPACE_WROKERS"));
+    config_free(config);
+}
+END_TEST
+
+START_TEST(old_names_are_taken_with_a_line)
+{
+    setenv("MODAL_WORKSPACE_MCP_TOKEN", "old-token", 1);
+    setenv("COMMAND_TIMEOUT", "61", 1);
+    setenv("MAX_SEARCH_RESULTS", "62", 1);
+    setenv("LOG_LEVEL", "warning", 1);
+    setenv("MODAL_WORKSPACE_MAX_OUTPUT_CHARS", "63000", 1);
+    setenv("WORKSPACE_MAX_OUTPUT_CHARS", "64000", 1);
+    struct config *config = load("MODAL_WORKSPACE_ALLOWED_SECRETS=a,b\n");
+    ck_assert_msg(config != NULL, "%s", err.message);
+    ck_assert_str_eq(config->token, "old-token");
+    ck_assert_str_eq(config->allowed_secrets, "a,b");
+    ck_assert_str_eq(config->log_level, "WARNING");
+    ck_assert_int_eq(config->command_timeout, 61);
+    ck_assert_int_eq(config->max_search_results, 62);
+    ck_assert_int_eq(config->max_output_chars, 64000);
+    ck_assert(log_has("MODAL_WORKSPACE_MCP_TOKEN is an old name of WORKSPACE_TOKEN"));
+    ck_assert(log_has("COMMAND_TIMEOUT is an old name"));
+    ck_assert(!log_has("old-token"));
+    config_free(config);
+}
+END_TEST
+
+START_TEST(every_problem_is_named_with_its_line)
+{
+    static const struct {
+        const char *text, *problem;
+    } cases[] = {
+        { "WORKSPACE_WORKERS=x", "line 1: WORKSPACE_WORKERS is not a whole number" },
+        { "\nWORKSPACE_WORKERS=", "line 2: WORKSPACE_WORKERS is not a whole number" },
+        { "WORKSPACE_WORKERS=1 2", "not a whole number" },
+        { "WORKSPACE_WORKERS=0x10", "not a whole number" },
+        { "WORKSPACE_WORKERS=99999999999999999999999", "not a whole number" },
+        { "WORKSPACE_WORKERS=0", "must be from 1 to 1024" },
+        { "WORKSPACE_WORKERS=-1", "must be from 1 to 1024" },
+        { "WORKSPACE_WORKERS=2\nWORKSPACE_WORKERS=2", "line 2: WORKSPACE_WORKERS is set already in line 1" },
+        { "WORKSPACE_WRKERS=2", "line 1: there is no setting WORKSPACE_WRKERS" },
+        { "hello", "line 1: is not NAME=VALUE" },
+        { "WORKSPACE_MOUNT=workspace", "line 1: WORKSPACE_MOUNT must be" },
+        { "WORKSPACE_MOUNT=/a/../b", "WORKSPACE_MOUNT must be" },
+        { "WORKSPACE_BASE_URL=ftp://x", "WORKSPACE_BASE_URL must be" },
+        { "WORKSPACE_TOKEN=a b", "WORKSPACE_TOKEN must be printable" },
+        { "WORKSPACE_NETWORK=wifi", "WORKSPACE_NETWORK must be host or none" },
+        { "WORKSPACE_LOG_LEVEL=loud", "WORKSPACE_LOG_LEVEL must be" },
+        { "WORKSPACE_STATE_DIR=", "WORKSPACE_STATE_DIR must not be empty" },
+        { "WORKSPACE_AGENT=agent", "WORKSPACE_AGENT must be an absolute path" },
+        { "WORKSPACE_DEFAULT_IMAGE_NAME=a\tb", "WORKSPACE_DEFAULT_IMAGE_NAME has a control character" },
+    };
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        struct config *config = load(cases[i].text);
+        ck_assert_msg(config == NULL, "accepted: %s", cases[i].text);
+        ck_assert_int_eq(err.code, ERROR_INVALID);
+        ck_assert_msg(strstr(err.message, cases[i].problem), "%s: %s", cases[i].text, err.message);
+        ck_assert_msg(log_has(cases[i].problem), "not in the log: %s", cases[i].problem);
+    }
+    ck_assert_ptr_null(load("WORKSPACE_WORKERS=0\nWORKSPACE_NETWORK=x\nWORKSPACE_KEEP=-1\n"));
+    ck_assert_msg(strncmp(err.message, "3 problems", 10) == 0 && strstr(err.message, "line 1") &&
+                      strstr(err.message, "line 2") && strstr(err.message, "line 3"),
+                  "%s", err.message);
+    setenv("WORKSPACE_WORKERS", "many", 1);
+    ck_assert_ptr_null(load(""));
+    ck_assert_msg(strstr(err.message, "environment: WORKSPACE_WORKERS"), "%s", err.message);
+}
+END_TEST
+
+START_TEST(hostile_files_are_refused)
+{
+    _cleanup_free_ char *path = xasprintf("%s/settings", scratch), *large = xcalloc(1, 3 << 20);
+    ck_assert_ptr_null(config_load("/nonexistent/settings", NULL, &err));
+    ck_assert_ptr_null(config_load(scratch, NULL, &err));
+    memset(large, '#', (3 << 20) - 1);
+    ck_assert_int_eq(io_replace_file(AT_FDCWD, path, large, strlen(large), 0600, &err), 0);
+    ck_assert_ptr_null(config_load(path, NULL, &err));
+    ck_assert_int_eq(io_replace_file(AT_FDCWD, path, "WORKSPACE_TOKEN=a\0b", 19, 0600, &err), 0);
+    ck_assert_ptr_null(config_load(path, NULL, &err));
+    for (int i = 0; i < 2000; i++) {
+        char noise[300];
+        id_random(noise, sizeof noise);
+        for (size_t k = 0; k < sizeof noise; k += 9)
+            memcpy(noise + k, k % 2 ? "=\"" : "\n=", 2);
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+        ck_assert_int_eq(io_write_all(fd, noise, sizeof noise, &err), 0);
+        config_free(config_load(path, NULL, &err));
+        error_clear(&err);
+    }
+    memset(large, 'v', 100000);
+    memcpy(large, "WORKSPACE_TOKEN=", 16);
+    large[100000] = '\0';
+    ck_assert_ptr_null(load(large));
+    ck_assert(strstr(err.message, "too long"));
+}
+END_TEST
+
+START_TEST(children_get_what_differs)
+{
+    struct config *config = load("WORKSPACE_TOKEN=secret\nWORKSPACE_WORKERS=3\nWORKSPACE_NETWORK=host\n");
+    char **environment = config_environment(config);
+    size_t count = 0;
+    bool token = false, workers = false;
+    for (; environment[count]; count++) {
+        token |= strcmp(environment[count], "WORKSPACE_TOKEN=secret") == 0;
+        workers |= strcmp(environment[count], "WORKSPACE_WORKERS=3") == 0;
+    }
+    ck_assert(token && workers);
+    ck_assert_uint_eq(count, 2);
+    environ = environment;
+    struct config *again = config_load(NULL, NULL, &err);
+    ck_assert_str_eq(again->token, "secret");
+    ck_assert_int_eq(again->workers, 3);
+    clearenv();
+    config_free_environment(environment);
+    config_free(config);
+    config_free(again);
+}
+END_TEST
+
+START_TEST(the_sample_is_the_committed_one)
+{
+    _cleanup_buffer_ struct buffer sample = BUFFER_INIT, committed = BUFFER_INIT;
+    config_describe(&sample);
+    ck_assert_int_eq(io_read_file(AT_FDCWD, "conf/workspace-fcgi.conf", 1 << 20, &committed, &err), 0);
+    ck_assert_msg(sample.length == committed.length &&
+                      memcmp(sample.data, committed.data, sample.length) == 0,
+                  "conf/workspace-fcgi.conf is not what `workspace-fcgi describe config` prints");
+}
+END_TEST
+
+/* With every "#" before a setting taken away the sample is a file of defaults. */
+START_TEST(the_sample_can_be_loaded)
+{
+    _cleanup_buffer_ struct buffer sample = BUFFER_INIT;
+    config_describe(&sample);
+    char *text = xstrdup(buffer_text(&sample));
+    for (char *at = text; (at = strstr(at, "#WORKSPACE_"));)
+        *at = ' ';
+    struct config *config = load(text);
+    ck_assert_msg(config != NULL, "%s", err.message);
+    char **environment = config_environment(config);
+    ck_assert_ptr_null(environment[0]);
+    config_free_environment(environment);
+    config_free(config);
+    free(text);
+}
+END_TEST
+
+/* ---- the owner of the state directory ---- */
+static int in_child(int (*run)(void))
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(run());
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static int become_and_look(void)
+{
+    struct stat st;
+    struct config *config = load("WORKSPACE_USER=www-data\n");
+    config->state_dir = xasprintf("%s/new/state", scratch);
+    if (config_become_owner(config, &err) < 0 || stat(config->state_dir, &st) < 0)
+        return 1;
+    if (geteuid() == 0 || st.st_uid != geteuid() || st.st_gid != getegid() || setuid(0) == 0)
+        return 2;
+    return 0;
+}
+
+static int become_nobody_known(void)
+{
+    struct config *config = load("WORKSPACE_USER=no-such-user-here\n");
+    config->state_dir = xasprintf("%s/newer", scratch);
+    return config_become_owner(config, &err) < 0 && strstr(err.message, "no-such-user-here") ? 0 : 1;
+}
+
+START_TEST(root_becomes_the_owner)
+{
+    if (geteuid() != 0) {
+        printf("SKIPPED: becoming another user needs root\n");
+        return;
+    }
+    ck_assert_int_eq(chmod(scratch, 0755), 0);
+    ck_assert_int_eq(in_child(become_and_look), 0);
+    ck_assert_int_eq(in_child(become_nobody_known), 0);
+}
+END_TEST
+
+/* ---- tokens ---- */
+/* Runs cmd_token with its output in a file. */
+static int run_token(struct buffer *out, const char *const *arguments)
+{
+    char *argv[10] = { (char *)"token" };
+    int argc = 1;
+    for (; arguments[argc - 1]; argc++)
+        argv[argc] = (char *)arguments[argc - 1];
+    _cleanup_free_ char *path = xasprintf("%s/out", scratch);
+    fflush(stdout);
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct config *config = load("");
+        config->state_dir = xasprintf("%s/state", scratch);
+        if (!freopen(path, "w", stdout) || !freopen("/dev/null", "w", stderr))
+            _exit(99);
+        _exit(cmd_token(config, argc, argv));
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    buffer_free(out);
+    ck_assert_int_eq(io_read_file(AT_FDCWD, path, 1 << 20, out, &err), 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+START_TEST(a_token_is_shown_once_and_stored_hashed)
+{
+    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
+    char hash[ID_HASH_SIZE];
+    chmod(scratch, 0777);
+    ck_assert_int_eq(
+        run_token(&out, (const char *const[]){ "add", "alice", "--scope", "read,admin", "--workspace",
+                                               "ws-0123456789abcdef0123456789abcdef", NULL }),
+        0);
+    char *token = xstrndup(out.data, strcspn(buffer_text(&out), "\n"));
+    ck_assert_int_eq(strncmp(token, "wsp_", 4), 0);
+    ck_assert_uint_ge(strlen(token), 47);
+    id_hash(token, strlen(token), hash);
+    _cleanup_free_ char *directory = xasprintf("%s/state", scratch);
+    struct state *state = state_open(directory, &err);
+    json_auto_t *record = NULL;
+    ck_assert_int_eq(state_find_token(state, hash, &record, &err), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(record, "principal")), "alice");
+    ck_assert_str_eq(json_string_value(json_object_get(record, "workspace_id")),
+                     "ws-0123456789abcdef0123456789abcdef");
+    ck_assert_uint_eq(json_array_size(json_object_get(record, "scopes")), 2);
+    _cleanup_free_ char *text = json_dumps(record, 0), *data = xasprintf("%s/state/data.mdb", directory);
+    ck_assert_ptr_null(strstr(text, token + 4));
+    _cleanup_buffer_ struct buffer file = BUFFER_INIT;
+    ck_assert_int_eq(io_read_file(AT_FDCWD, data, 64 << 20, &file, &err), 0);
+    ck_assert_ptr_null(memmem(file.data, file.length, token + 4, strlen(token + 4)));
+    state_close(state);
+    const char *id = json_string_value(json_object_get(record, "id"));
+    ck_assert_int_eq(run_token(&out, (const char *const[]){ "list", NULL }), 0);
+    ck_assert_ptr_nonnull(strstr(buffer_text(&out), id));
+    ck_assert_ptr_nonnull(strstr(buffer_text(&out), "read,admin"));
+    ck_assert_int_eq(run_token(&out, (const char *const[]){ "revoke", id, NULL }), 0);
+    ck_assert_int_eq(run_token(&out, (const char *const[]){ "revoke", id, NULL }), 1);
+    ck_assert_int_eq(run_token(&out, (const char *const[]){ "list", NULL }), 0);
+    ck_assert_uint_eq(out.length, 0);
+    free(token);
+}
+END_TEST
+
+START_TEST(wrong_use_of_token_is_told)
+{
+    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
+    chmod(scratch, 0777);
+    const char *const cases[][6] = {
+        { NULL },
+        { "steal", NULL },
+        { "add", NULL },
+        { "add", "", NULL },
+        { "add", "a b", NULL },
+        { "add", "a", "b", NULL },
+        { "add", "a", "--scope", NULL },
+        { "add", "a", "--scope", "", NULL },
+        { "add", "a", "--scope", "read,all", NULL },
+        { "add", "a", "--scope", "read,read", NULL },
+        { "add", "a", "--scope", "rea", NULL },
+        { "add", "a", "--workspace", "ws-1", NULL },
+        { "revoke", NULL },
+        { "revoke", "a", "b", NULL },
+        { "list", "x", NULL },
+    };
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        ck_assert_msg(run_token(&out, cases[i]) == 2, "case %zu", i);
+        ck_assert_uint_eq(out.length, 0);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("config");
+    TCase *cases = tcase_create("config");
+    const TTest *const tests[] = {
+        defaults_are_complete,
+        rows_are_sound,
+        a_file_is_read,
+        the_environment_wins_and_the_command_line_too,
+        old_names_are_taken_with_a_line,
+        every_problem_is_named_with_its_line,
+        hostile_files_are_refused,
+        children_get_what_differs,
+        the_sample_is_the_committed_one,
+        the_sample_can_be_loaded,
+        root_becomes_the_owner,
+        a_token_is_shown_once_and_stored_hashed,
+        wrong_use_of_token_is_told,
+    };
+    for (size_t i = 0; i < N_ELEMENTS(tests); i++)
+        tcase_add_test(cases, tests[i]);
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_set_timeout(cases, 60);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}
