@@ -136,7 +136,9 @@ static void bury(struct pool *p, size_t i, int status)
 {
     struct member *m = &p->members[i];
     int64_t now = clock_boottime_ms();
-    bool young = now - m->start_ms < SHORTEST_LIFE_MS;
+    /* Who is killed by another had no fault of his own: he is replaced at once. */
+    bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    bool young = !killed && now - m->start_ms < SHORTEST_LIFE_MS;
 
     close(m->pidfd);
     if (m->leaving || p->ending) {
