@@ -61,6 +61,7 @@ UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
 HTTP_TESTS := $(patsubst tests/http/%.c,$(BUILD)/tests/http/%,$(wildcard tests/http/test_*.c))
 CONTRACT_TESTS := $(patsubst tests/contract/%.c,$(BUILD)/tests/contract/%,$(wildcard tests/contract/test_*.c))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/bench_*.c))
+BENCH_SUPPORT := $(call objects,$(filter-out tests/bench/bench_%.c,$(wildcard tests/bench/*.c)))
 TESTS := $(UNIT_TESTS) $(CONTRACT_TESTS) $(HTTP_TESTS)
 
 .PHONY: all programs tests deps
@@ -74,9 +75,9 @@ $(BUILD)/%.o: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # One archive of everything but the mains, so that each program and test links just what it uses.
-$(LIBRARY): $(call objects,$(BASE_SOURCES) $(HOUSE_SOURCES) $(FRONT_SOURCES) $(AGENT_SOURCES) $(SUPPORT_SOURCES))
+$(LIBRARY): Makefile $(call objects,$(BASE_SOURCES) $(HOUSE_SOURCES) $(FRONT_SOURCES) $(SUPPORT_SOURCES))
 	$(say) AR $@
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(Q)rm -f $@ && $(AR) qcs $@ $(filter %.o,$^)
 
 $(BUILD)/workspace-fcgi: $(BUILD)/fcgi/main.o $(LIBRARY)
 	$(say) LINK $@
@@ -85,6 +86,10 @@ $(BUILD)/workspace-fcgi: $(BUILD)/fcgi/main.o $(LIBRARY)
 $(BUILD)/workspace-agent: $(BUILD)/lib/agent/main.o $(call objects,$(AGENT_SOURCES) $(BASE_SOURCES))
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS)
+
+$(BENCHES): $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BENCH_SUPPORT) $(LIBRARY)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIBRARY)
 	$(say) LINK $@
@@ -99,8 +104,7 @@ run: deps
 # What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too.
 RUN_TESTS = tests/openapi_validate.sh $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash,$(HTTP_TESTS))))
 
-check:
-	@$(MAKE) --no-print-directory deps PACKAGES='$(PACKAGES) python3-venv'
+check: deps
 	@$(MAKE) --no-print-directory WERROR=-Werror programs tests replays
 	@tests/check_layers.sh
 	@tests/run.sh $(BUILD) $(RUN_TESTS)

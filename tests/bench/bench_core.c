@@ -5,8 +5,8 @@
 #include "tests/bench/clients.h"
 #include "tests/bench/figures.h"
 #include "tests/support/instance.h"
+#include "tests/support/must.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ static double plain_first_byte(const char *const *argv)
     int ends[2];
     char byte;
     double started = now_us();
-    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    must_hold(pipe2(ends, O_CLOEXEC) == 0);
     pid_t pid = fork();
     if (pid == 0) {
         dup2(ends[1], STDOUT_FILENO);
@@ -28,7 +28,7 @@ static double plain_first_byte(const char *const *argv)
         _exit(127);
     }
     close(ends[1]);
-    ck_assert_msg(read(ends[0], &byte, 1) == 1, "%s wrote nothing", argv[0]);
+    must(read(ends[0], &byte, 1) == 1, "%s wrote nothing", argv[0]);
     double took = (now_us() - started) / 1000;
     close(ends[0]);
     waitpid(pid, NULL, 0);
@@ -42,7 +42,7 @@ static struct answer get_events(const char *id, const char *ex, const char *quer
     struct http_options quick = { .unchecked = true };
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/events?%s", id, ex, query);
     struct answer a = http_send(the, "GET", path, &quick);
-    ck_assert_msg(a.status == 200, "%ld %.200s", a.status, a.body);
+    must(a.status == 200, "%ld %.200s", a.status, a.body);
     return a;
 }
 
@@ -64,7 +64,7 @@ static void end_exec(const char *ex)
 {
     char path[200];
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/cancel", ws, ex);
-    json_decref(api(the, 200, "POST", path, new_json("{s:s}", "signal_name", "KILL")));
+    json_decref(api(the, 200, "POST", path, make_json("{s:s}", "signal_name", "KILL")));
 }
 
 static void bench_create(void)
@@ -236,10 +236,10 @@ static void bench_read_back(void)
     double rate = clients_read_back(the, ws, ex, (size_t)bytes, &out);
     snprintf(command, sizeof command, WRITER " | sha256sum", bytes);
     FILE *pipe = popen(command, "r");
-    ck_assert_int_eq(fscanf(pipe, "%64s", want), 1);
+    must_hold(fscanf(pipe, "%64s", want) == 1);
     pclose(pipe);
     id_hash(out.data, out.length, got);
-    ck_assert_msg(strcmp(want, got) == 0, "what was read back differs: %zu bytes", out.length);
+    must(strcmp(want, got) == 0, "what was read back differs: %zu bytes", out.length);
     buffer_free(&out);
     table_number("200 MB read back by cursor, SHA-256 equal (pipe)", rate, "MB/s", plain_capture(bytes), 150,
                  1);
@@ -266,7 +266,7 @@ static void bench_parked_memory(void)
     double before = clients_workers_pss_kib(the);
     struct parked *parked = clients_park(the, ws, ex, 10000);
     double after = clients_workers_pss_kib(the);
-    ck_assert_msg(clients_parked_count(parked) == 10000, "only %zu are parked", clients_parked_count(parked));
+    must(clients_parked_count(parked) == 10000, "only %zu are parked", clients_parked_count(parked));
     table_number("two workers holding 10,000 parked polls (none)", after / 1024, "MiB PSS", before / 1024, 32,
                  0);
     clients_unpark(parked);

@@ -2,8 +2,9 @@
  * figures. */
 #include "tests/bench/clients.h"
 
+#include "tests/support/must.h"
+
 #include <arpa/inet.h>
-#include <check.h>
 #include <curl/curl.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -105,7 +106,7 @@ void clients_park_and_wake(const struct instance *i, const char *ws, const char 
         curl_multi_perform(m.multi, &running);
         while ((o = many_next(&m, &status))) {
             double at = stamp(buffer_text(&o->body));
-            ck_assert_msg(status == 200 && at > 0, "status %ld: %.200s", status, buffer_text(&o->body));
+            must(status == 200 && at > 0, "status %ld: %.200s", status, buffer_text(&o->body));
             samples_add(ret, (now_us() - at) / 1000);
             done++;
         }
@@ -129,7 +130,7 @@ double clients_requests_per_second(const struct instance *i, const char *path, i
         long status;
         curl_multi_perform(m.multi, &running);
         while ((o = many_next(&m, &status))) {
-            ck_assert_msg(status == 200 || !latency, "status %ld", status);
+            must(status == 200 || !latency, "status %ld", status);
             count++;
             if (latency)
                 samples_add(latency, (now_us() - o->started) / 1000);
@@ -154,7 +155,7 @@ void clients_wait_exit(const struct instance *i, const char *ws, const char *ex)
         const char *state = member_text(status, "state");
         if (strcmp(state, "finished") == 0)
             return;
-        ck_assert_msg(strcmp(state, "running") == 0 || strcmp(state, "starting") == 0, "state %s", state);
+        must(strcmp(state, "running") == 0 || strcmp(state, "starting") == 0, "state %s", state);
     }
 }
 
@@ -168,7 +169,7 @@ static const char *unescape(const char *at, const char *end, struct buffer *out)
         buffer_append(out, at, (size_t)(stop - at));
         at = stop;
         if (at < end && *at == '\\') {
-            ck_assert_msg(at[1] == 'n', "escape %c is not expected here", at[1]);
+            must(at[1] == 'n', "escape %c is not expected here", at[1]);
             buffer_append_char(out, '\n');
             at += 2;
         }
@@ -182,7 +183,7 @@ static unsigned long decode_page(const struct buffer *page, struct buffer *out)
     while ((found = memmem(at, (size_t)(end - at), "\"data\":\"", 8)))
         at = unescape(found + 8, end, out);
     found = memmem(page->data, page->length, "\"next_cursor\":", 14);
-    ck_assert_msg(found != NULL, "no next_cursor in %.200s", page->data);
+    must(found != NULL, "no next_cursor in %.200s", page->data);
     return strtoul(found + 14, NULL, 10);
 }
 
@@ -202,10 +203,9 @@ double clients_read_back(const struct instance *i, const char *ws, const char *e
                  "%s/api/workspaces/%s/realtime-execs/%s/events?cursor=%lu&max_events=500&max_bytes=8388608",
                  instance_url(i), ws, ex, cursor);
         curl_easy_setopt(o.curl, CURLOPT_URL, url);
-        ck_assert_int_eq(curl_easy_perform(o.curl), CURLE_OK);
+        must_hold(curl_easy_perform(o.curl) == CURLE_OK);
         cursor = decode_page(&o.body, ret);
-        ck_assert_msg(cursor != last, "the log ended at %zu bytes: %.300s", ret->length,
-                      buffer_text(&o.body));
+        must(cursor != last, "the log ended at %zu bytes: %.300s", ret->length, buffer_text(&o.body));
     }
     double rate = (double)bytes / (now_us() - started);
     curl_easy_cleanup(o.curl);
@@ -280,8 +280,8 @@ static int park_one(const struct instance *i, const char *request, size_t length
     struct sockaddr_in to = { .sin_family = AF_INET };
     to.sin_port = htons((uint16_t)atoi(strrchr(instance_url(i), ':') + 1));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ck_assert_msg(fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0, "connecting: %m");
-    ck_assert_int_eq(send(fd, request, length, MSG_NOSIGNAL), (ssize_t)length);
+    must(fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0, "connecting: %m");
+    must_hold(send(fd, request, length, MSG_NOSIGNAL) == (ssize_t)length);
     return fd;
 }
 

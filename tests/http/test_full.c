@@ -50,7 +50,7 @@ START_TEST(a_full_disk_is_told_and_survived)
     ck_assert_uint_eq(log.out_length, length);
     exec_log_clear(&log);
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs", ws);
-    api_refused(the, 507, "full", "POST", path, new_json("{s:s}", "command", "true"));
+    api_refused(the, 507, "full", "POST", path, make_json("{s:s}", "command", "true"));
     api_refused(the, 507, "full", "POST", "/api/workspaces", json_object());
     ck_assert_int_eq(unlink(ballast), 0);
     exec_follow(the, ws, during, 30000, &log); /* goes on by itself, complete */

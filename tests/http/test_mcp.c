@@ -31,8 +31,8 @@ static struct answer send_rpc(const char *version, const char *const *more, json
 
 static json_t *modern_meta(void)
 {
-    return new_json("{s:s, s:{}}", "io.modelcontextprotocol/protocolVersion", MODERN,
-                    "io.modelcontextprotocol/clientCapabilities");
+    return make_json("{s:s, s:{}}", "io.modelcontextprotocol/protocolVersion", MODERN,
+                     "io.modelcontextprotocol/clientCapabilities");
 }
 
 /* tools/call in the modern form; returns the result (new reference). */
@@ -42,9 +42,9 @@ static json_t *call_tool(const char *name, json_t *arguments)
     snprintf(line, sizeof line, "Mcp-Name: %s", name);
     const char *more[] = { "Mcp-Method: tools/call", line, NULL };
     struct answer a = send_rpc(MODERN, more,
-                               new_json("{s:s, s:i, s:s, s:{s:s, s:o, s:o}}", "jsonrpc", "2.0", "id", 7,
-                                        "method", "tools/call", "params", "name", name, "arguments",
-                                        arguments, "_meta", modern_meta()));
+                               make_json("{s:s, s:i, s:s, s:{s:s, s:o, s:o}}", "jsonrpc", "2.0", "id", 7,
+                                         "method", "tools/call", "params", "name", name, "arguments",
+                                         arguments, "_meta", modern_meta()));
     ck_assert_msg(a.status == 200, "%s: %ld %.300s", name, a.status, a.body);
     ck_assert_msg(a.length <= 90000, "answer of %zu characters", a.length);
     json_t *result = json_incref(json_object_get(a.json, "result"));
@@ -57,25 +57,25 @@ START_TEST(each_legacy_revision_is_answered_in_kind)
 {
     struct answer a =
         send_rpc(NULL, NULL,
-                 new_json("{s:s, s:i, s:s, s:{s:s, s:{}, s:{s:s, s:s}}}", "jsonrpc", "2.0", "id", 1, "method",
-                          "initialize", "params", "protocolVersion", legacy[_i], "capabilities", "clientInfo",
-                          "name", "test", "version", "1"));
+                 make_json("{s:s, s:i, s:s, s:{s:s, s:{}, s:{s:s, s:s}}}", "jsonrpc", "2.0", "id", 1,
+                           "method", "initialize", "params", "protocolVersion", legacy[_i], "capabilities",
+                           "clientInfo", "name", "test", "version", "1"));
     ck_assert_int_eq(a.status, 200);
     const json_t *result = json_object_get(a.json, "result");
     ck_assert_str_eq(member_text(result, "protocolVersion"), legacy[_i]);
     ck_assert_str_eq(member_text(json_object_get(result, "serverInfo"), "name"), "workspace-fcgi");
     answer_clear(&a);
     a = send_rpc(legacy[_i], NULL,
-                 new_json("{s:s, s:s}", "jsonrpc", "2.0", "method", "notifications/initialized"));
+                 make_json("{s:s, s:s}", "jsonrpc", "2.0", "method", "notifications/initialized"));
     ck_assert_int_eq(a.status, 202);
     ck_assert_uint_eq(a.length, 0);
     answer_clear(&a);
-    a = send_rpc(legacy[_i], NULL, new_json("{s:s, s:i, s:s}", "jsonrpc", "2.0", "id", 2, "method", "ping"));
+    a = send_rpc(legacy[_i], NULL, make_json("{s:s, s:i, s:s}", "jsonrpc", "2.0", "id", 2, "method", "ping"));
     ck_assert_int_eq(a.status, 200);
     ck_assert_uint_eq(json_object_size(json_object_get(a.json, "result")), 0);
     answer_clear(&a);
     a = send_rpc(legacy[_i], NULL,
-                 new_json("{s:s, s:s, s:s}", "jsonrpc", "2.0", "id", "three", "method", "tools/list"));
+                 make_json("{s:s, s:s, s:s}", "jsonrpc", "2.0", "id", "three", "method", "tools/list"));
     ck_assert_int_eq(a.status, 200);
     ck_assert_str_eq(member_text(a.json, "id"), "three");
     const json_t *tools = json_object_get(json_object_get(a.json, "result"), "tools");
@@ -101,8 +101,8 @@ START_TEST(the_modern_revision_is_discovered)
 {
     const char *more[] = { "Mcp-Method: server/discover", NULL };
     struct answer a = send_rpc(MODERN, more,
-                               new_json("{s:s, s:i, s:s, s:{s:o}}", "jsonrpc", "2.0", "id", 1, "method",
-                                        "server/discover", "params", "_meta", modern_meta()));
+                               make_json("{s:s, s:i, s:s, s:{s:o}}", "jsonrpc", "2.0", "id", 1, "method",
+                                         "server/discover", "params", "_meta", modern_meta()));
     ck_assert_msg(a.status == 200, "%ld %s", a.status, a.body);
     const json_t *result = json_object_get(a.json, "result");
     ck_assert_str_eq(member_text(result, "resultType"), "complete");
@@ -110,22 +110,22 @@ START_TEST(the_modern_revision_is_discovered)
     answer_clear(&a);
     const char *wrong[] = { "Mcp-Method: tools/list", NULL };
     a = send_rpc(MODERN, wrong,
-                 new_json("{s:s, s:i, s:s, s:{s:o}}", "jsonrpc", "2.0", "id", 1, "method", "server/discover",
-                          "params", "_meta", modern_meta()));
+                 make_json("{s:s, s:i, s:s, s:{s:o}}", "jsonrpc", "2.0", "id", 1, "method", "server/discover",
+                           "params", "_meta", modern_meta()));
     ck_assert_int_eq(a.status, 400);
     ck_assert_int_eq(member_number(json_object_get(a.json, "error"), "code"), -32020);
     answer_clear(&a);
     a = send_rpc("2027-01-01", more,
-                 new_json("{s:s, s:i, s:s, s:{s:{s:s, s:{}}}}", "jsonrpc", "2.0", "id", 1, "method",
-                          "server/discover", "params", "_meta", "io.modelcontextprotocol/protocolVersion",
-                          "2027-01-01", "io.modelcontextprotocol/clientCapabilities"));
+                 make_json("{s:s, s:i, s:s, s:{s:{s:s, s:{}}}}", "jsonrpc", "2.0", "id", 1, "method",
+                           "server/discover", "params", "_meta", "io.modelcontextprotocol/protocolVersion",
+                           "2027-01-01", "io.modelcontextprotocol/clientCapabilities"));
     ck_assert_int_eq(a.status, 400);
     ck_assert_int_eq(member_number(json_object_get(a.json, "error"), "code"), -32022);
     answer_clear(&a);
     const char *ping[] = { "Mcp-Method: ping", NULL };
     a = send_rpc(MODERN, ping,
-                 new_json("{s:s, s:i, s:s, s:{s:o}}", "jsonrpc", "2.0", "id", 1, "method", "ping", "params",
-                          "_meta", modern_meta()));
+                 make_json("{s:s, s:i, s:s, s:{s:o}}", "jsonrpc", "2.0", "id", 1, "method", "ping", "params",
+                           "_meta", modern_meta()));
     ck_assert_int_eq(a.status, 404);
     ck_assert_int_eq(member_number(json_object_get(a.json, "error"), "code"), -32601);
     answer_clear(&a);
@@ -136,8 +136,8 @@ START_TEST(tools_do_what_rest_does)
 {
     json_auto_t *created = call_tool("workspace_create", json_object());
     const char *ws = member_text(json_object_get(created, "structuredContent"), "workspace_id");
-    json_auto_t *run =
-        call_tool("workspace_exec", new_json("{s:s, s:s}", "workspace_id", ws, "command", "echo hi; exit 3"));
+    json_auto_t *run = call_tool("workspace_exec",
+                                 make_json("{s:s, s:s}", "workspace_id", ws, "command", "echo hi; exit 3"));
     const json_t *structured = json_object_get(run, "structuredContent");
     ck_assert_str_eq(member_text(structured, "stdout"), "hi\n");
     ck_assert_int_eq(member_number(structured, "returncode"), 3);
@@ -146,14 +146,14 @@ START_TEST(tools_do_what_rest_does)
     ck_assert(json_equal(text, structured));
     json_auto_t *started =
         call_tool("workspace_realtime_exec_start",
-                  new_json("{s:s, s:s}", "workspace_id", ws, "command", "head -c 200000 /dev/zero"));
+                  make_json("{s:s, s:s}", "workspace_id", ws, "command", "head -c 200000 /dev/zero"));
     const char *ex = member_text(json_object_get(started, "structuredContent"), "exec_id");
     long cursor = 0;
     size_t bytes = 0;
     for (bool ended = false; !ended;) {
         json_auto_t *page = call_tool("workspace_realtime_exec_events",
-                                      new_json("{s:s, s:s, s:i, s:i}", "workspace_id", ws, "exec_id", ex,
-                                               "cursor", (int)cursor, "wait_seconds", 5));
+                                      make_json("{s:s, s:s, s:i, s:i}", "workspace_id", ws, "exec_id", ex,
+                                                "cursor", (int)cursor, "wait_seconds", 5));
         const json_t *value = json_object_get(page, "structuredContent");
         size_t index;
         json_t *event;
@@ -166,15 +166,15 @@ START_TEST(tools_do_what_rest_does)
         cursor = (long)member_number(value, "next_cursor");
     }
     ck_assert_uint_eq(bytes, 200000);
-    json_auto_t *wrong = call_tool("workspace_exec", new_json("{s:s}", "workspace_id", ws));
-    ck_assert(flag_of(wrong, "isError"));
+    json_auto_t *wrong = call_tool("workspace_exec", make_json("{s:s}", "workspace_id", ws));
+    ck_assert(member_flag(wrong, "isError"));
     json_auto_t *unknown =
-        call_tool("workspace_get", new_json("{s:s}", "workspace_id", "ws-00000000000000000000000000000000"));
-    ck_assert(flag_of(unknown, "isError"));
+        call_tool("workspace_get", make_json("{s:s}", "workspace_id", "ws-00000000000000000000000000000000"));
+    ck_assert(member_flag(unknown, "isError"));
     json_auto_t *list = call_tool("workspace_list", json_object());
     ck_assert(json_is_array(json_object_get(json_object_get(list, "structuredContent"), "result")));
-    json_auto_t *gone = call_tool("workspace_terminate", new_json("{s:s}", "workspace_id", ws));
-    ck_assert(flag_of(json_object_get(gone, "structuredContent"), "terminated"));
+    json_auto_t *gone = call_tool("workspace_terminate", make_json("{s:s}", "workspace_id", ws));
+    ck_assert(member_flag(json_object_get(gone, "structuredContent"), "terminated"));
 }
 END_TEST
 

@@ -27,18 +27,18 @@ START_TEST(a_terminal_has_a_name_and_a_size)
 {
     char ex[40];
     struct exec_log log;
-    exec_run(the, ws, new_json("{s:s, s:b}", "command", "tty; stty size; echo $TERM", "pty", 1), &log);
+    exec_run(the, ws, make_json("{s:s, s:b}", "command", "tty; stty size; echo $TERM", "pty", 1), &log);
     ck_assert_str_eq(log.out, "/dev/pts/0\r\n24 80\r\nxterm-256color\r\n");
     exec_log_clear(&log);
-    command_start(the, ws,
-                  new_json("{s:s, s:b, s:i, s:i}", "command",
-                           "trap 'stty size; echo resized' WINCH; stty size; while :; do sleep 0.05; done",
-                           "pty", 1, "rows", 40, "cols", 132),
-                  ex);
+    exec_start(the, ws,
+               make_json("{s:s, s:b, s:i, s:i}", "command",
+                         "trap 'stty size; echo resized' WINCH; stty size; while :; do sleep 0.05; done",
+                         "pty", 1, "rows", 40, "cols", 132),
+               ex);
     exec_wait_output(the, ws, ex, "40 132\r\n", 5000);
-    post(ex, "resize", new_json("{s:i, s:i}", "rows", 50, "cols", 100));
+    post(ex, "resize", make_json("{s:i, s:i}", "rows", 50, "cols", 100));
     exec_wait_output(the, ws, ex, "50 100\r\nresized", 5000);
-    post(ex, "cancel", new_json("{s:s}", "signal_name", "KILL"));
+    post(ex, "cancel", make_json("{s:s}", "signal_name", "KILL"));
     exec_follow(the, ws, ex, 5000, &log);
     ck_assert_str_eq(log.state, "cancelled");
     exec_log_clear(&log);
@@ -49,7 +49,7 @@ START_TEST(control_c_ends_the_program_and_not_the_shell)
 {
     char ex[40];
     struct exec_log log;
-    command_start(the, ws, new_json("{s:s, s:b}", "command", "exec bash --norc -i", "pty", 1), ex);
+    exec_start(the, ws, make_json("{s:s, s:b}", "command", "exec bash --norc -i", "pty", 1), ex);
     exec_send(the, ws, ex, "PS1=; sleep 100; echo rc=$?\n", false);
     exec_wait_output(the, ws, ex, "sleep 100", 5000);
     sleep_ms(300);
@@ -68,14 +68,14 @@ START_TEST(end_of_file_reaches_a_terminal_program)
 {
     char ex[40];
     struct exec_log log;
-    command_start(the, ws, new_json("{s:s, s:b}", "command", "cat; echo over", "pty", 1), ex);
+    exec_start(the, ws, make_json("{s:s, s:b}", "command", "cat; echo over", "pty", 1), ex);
     exec_send(the, ws, ex, "line\n", false);
     exec_wait_output(the, ws, ex, "line\r\nline", 5000);
     exec_send(the, ws, ex, "", true);
     exec_follow(the, ws, ex, 5000, &log);
     ck_assert_ptr_nonnull(strstr(log.out, "over"));
     exec_log_clear(&log);
-    command_start(the, ws, new_json("{s:s, s:b}", "command", "cat >/dev/null; echo over", "pty", 1), ex);
+    exec_start(the, ws, make_json("{s:s, s:b}", "command", "cat >/dev/null; echo over", "pty", 1), ex);
     exec_send(the, ws, ex, "no newline", true); /* in the middle of a line */
     exec_follow(the, ws, ex, 5000, &log);
     ck_assert_ptr_nonnull(strstr(log.out, "over"));
@@ -91,13 +91,13 @@ START_TEST(waiting_for_input_is_shown)
     bool seen = false;
     for (long long deadline = now_ms() + 5000; !seen && now_ms() < deadline; sleep_ms(50)) {
         json_auto_t *status = api(the, 200, "GET", path, NULL);
-        seen = flag_of(status, "waiting_for_input");
+        seen = member_flag(status, "waiting_for_input");
     }
     ck_assert_msg(seen, "a command blocked in read was never shown as waiting");
     exec_send(the, ws, ex, "\n", false);
     for (long long deadline = now_ms() + 5000; seen && now_ms() < deadline; sleep_ms(50)) {
         json_auto_t *status = api(the, 200, "GET", path, NULL);
-        seen = flag_of(status, "waiting_for_input");
+        seen = member_flag(status, "waiting_for_input");
     }
     ck_assert_msg(!seen, "still shown as waiting after input");
 }
@@ -125,11 +125,11 @@ START_TEST(a_timeout_ends_the_whole_tree)
 {
     char ex[40];
     struct exec_log log;
-    command_start(the, ws, new_json("{s:s, s:i}", "command", NASTY, "timeout_seconds", 1), ex);
+    exec_start(the, ws, make_json("{s:s, s:i}", "command", NASTY, "timeout_seconds", 1), ex);
     exec_wait_output(the, ws, ex, "ready", 5000);
     exec_follow(the, ws, ex, 10000, &log);
     ck_assert_str_eq(log.state, "finished");
-    ck_assert(flag_of(log.exit, "timed_out"));
+    ck_assert(member_flag(log.exit, "timed_out"));
     ck_assert_int_eq(member_number(log.exit, "returncode"), -9);
     exec_log_clear(&log);
     check_nobody_left();
@@ -142,7 +142,7 @@ START_TEST(cancelling_a_tree_ends_the_whole_tree)
     struct exec_log log;
     exec_start_command(the, ws, NASTY, ex);
     exec_wait_output(the, ws, ex, "ready", 5000);
-    post(ex, "cancel", new_json("{s:s, s:b}", "signal_name", _i ? "KILL" : "TERM", "tree", 1));
+    post(ex, "cancel", make_json("{s:s, s:b}", "signal_name", _i ? "KILL" : "TERM", "tree", 1));
     exec_follow(the, ws, ex, 10000, &log);
     ck_assert_str_eq(log.state, "cancelled");
     ck_assert_str_eq(member_text(log.exit, "signal"), "KILL");
@@ -165,7 +165,7 @@ START_TEST(cancel_is_told_as_it_was)
     exec_start_command(the, ws, "trap 'echo handled; exit 0' TERM; echo ready; while :; do sleep 0.05; done",
                        ex);
     exec_wait_output(the, ws, ex, "ready", 5000);
-    post(ex, "cancel", new_json("{s:s}", "signal_name", "sigterm"));
+    post(ex, "cancel", make_json("{s:s}", "signal_name", "sigterm"));
     exec_follow(the, ws, ex, 5000, &log);
     ck_assert_str_eq(log.state, "finished"); /* it ended by itself */
     ck_assert_int_eq(member_number(log.exit, "returncode"), 0);
@@ -174,7 +174,7 @@ START_TEST(cancel_is_told_as_it_was)
     char path[200];
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/cancel", ws, ex);
     api_refused(the, 409, "", "POST", path, json_object());
-    api_refused(the, 422, "signal_name", "POST", path, new_json("{s:s}", "signal_name", "SEGV"));
+    api_refused(the, 422, "signal_name", "POST", path, make_json("{s:s}", "signal_name", "SEGV"));
 }
 END_TEST
 
@@ -185,11 +185,11 @@ START_TEST(stop_and_continue_reach_the_command)
     exec_start_command(
         the, ws, "trap 'echo usr1' USR1; echo ready; for k in $(seq 40); do sleep 0.05; done; echo end", ex);
     exec_wait_output(the, ws, ex, "ready", 5000);
-    post(ex, "cancel", new_json("{s:s}", "signal_name", "USR1"));
+    post(ex, "cancel", make_json("{s:s}", "signal_name", "USR1"));
     exec_wait_output(the, ws, ex, "usr1", 5000);
-    post(ex, "cancel", new_json("{s:s}", "signal_name", "STOP"));
+    post(ex, "cancel", make_json("{s:s}", "signal_name", "STOP"));
     sleep_ms(300);
-    post(ex, "cancel", new_json("{s:s}", "signal_name", "CONT"));
+    post(ex, "cancel", make_json("{s:s}", "signal_name", "CONT"));
     exec_follow(the, ws, ex, 10000, &log);
     ck_assert_str_eq(log.state, "finished");
     exec_log_clear(&log);

@@ -45,7 +45,7 @@ START_TEST(others_workspaces_are_not_found)
     json_decref(api_as(the, bob, 404, "DELETE", path, NULL));
     char exec[160];
     snprintf(exec, sizeof exec, "%s/exec", path);
-    json_decref(api_as(the, bob, 404, "POST", exec, new_json("{s:s}", "command", "true")));
+    json_decref(api_as(the, bob, 404, "POST", exec, make_json("{s:s}", "command", "true")));
     json_auto_t *list = api_as(the, bob, 200, "GET", "/api/workspaces", NULL);
     ck_assert_uint_eq(json_array_size(list), 0);
     json_decref(api_as(the, alice, 200, "DELETE", path, NULL));
@@ -101,7 +101,7 @@ START_TEST(tokens_and_values_are_nowhere_in_clear)
     workspace_create(the, NULL, ws);
     exec_run(
         the, ws,
-        new_json("{s:s, s:{s:s}}", "command", "echo out-put-marker", "env", "SECRET", "env-value-marker"),
+        make_json("{s:s, s:{s:s}}", "command", "echo out-put-marker", "env", "SECRET", "env-value-marker"),
         &log);
     exec_log_clear(&log);
     for (const char *const *secret =

@@ -2,8 +2,8 @@
  * page checked. */
 #include "lib/base/buffer.h"
 #include "tests/support/instance.h"
+#include "tests/support/must.h"
 
-#include <check.h>
 #include <stdio.h>
 
 #define PAGE_BOUND 90000
@@ -21,7 +21,7 @@ void workspace_terminate(const struct instance *i, const char *id)
     json_decref(api(i, 200, "DELETE", path, NULL));
 }
 
-void command_start(const struct instance *i, const char *ws, json_t *body, char id[static 40])
+void exec_start(const struct instance *i, const char *ws, json_t *body, char id[static 40])
 {
     char path[128];
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs", ws);
@@ -31,7 +31,7 @@ void command_start(const struct instance *i, const char *ws, json_t *body, char 
 
 void exec_start_command(const struct instance *i, const char *ws, const char *command, char id[static 40])
 {
-    command_start(i, ws, new_json("{s:s}", "command", command), id);
+    exec_start(i, ws, make_json("{s:s}", "command", command), id);
 }
 
 static size_t decode_base64(const char *text, struct buffer *out)
@@ -41,7 +41,7 @@ static size_t decode_base64(const char *text, struct buffer *out)
     unsigned value = 0, bits = 0;
     for (; *text && *text != '='; text++) {
         const char *at = strchr(alphabet, *text);
-        ck_assert_msg(at != NULL, "not base64: %c", *text);
+        must(at != NULL, "not base64: %c", *text);
         value = value << 6 | (unsigned)(at - alphabet);
         bits += 6;
         if (bits >= 8) {
@@ -59,10 +59,10 @@ struct follower {
 
 static void take_output(struct follower *f, const json_t *event, bool is_out)
 {
-    bool late = flag_of(event, "late");
+    bool late = member_flag(event, "late");
     struct buffer *to = late ? &f->late : is_out ? &f->out : &f->err;
     const json_t *raw = json_object_get(event, "data_base64"), *data = json_object_get(event, "data");
-    ck_assert(json_is_string(data));
+    must_hold(json_is_string(data));
     if (raw) {
         decode_base64(json_string_value(raw), to);
         return;
@@ -79,13 +79,13 @@ static void take_event(struct follower *f, const json_t *event)
     if (f->log->first_seq == 0)
         f->log->first_seq = seq;
     else
-        ck_assert_msg(seq == f->log->last_seq + 1, "seq %ld after %ld", seq, f->log->last_seq);
+        must(seq == f->log->last_seq + 1, "seq %ld after %ld", seq, f->log->last_seq);
     f->log->last_seq = seq;
     if (strcmp(type, "stdout") == 0 || strcmp(type, "stderr") == 0) {
-        ck_assert_msg(!f->log->exit || flag_of(event, "late"), "output after exit that is not marked late");
+        must(!f->log->exit || member_flag(event, "late"), "output after exit that is not marked late");
         take_output(f, event, strcmp(type, "stdout") == 0);
     } else if (strcmp(type, "exit") == 0) {
-        ck_assert_msg(f->log->exit == NULL, "two exit events");
+        must(f->log->exit == NULL, "two exit events");
         f->log->exit = json_incref((json_t *)event);
     } else if (strcmp(type, "error") == 0) {
         f->log->error = json_incref((json_t *)event);
@@ -103,16 +103,14 @@ static long take_page(struct follower *f, const struct answer *a)
     const json_t *events = json_object_get(a->json, "events");
     size_t index;
     json_t *event;
-    ck_assert_msg(a->length <= PAGE_BOUND || json_array_size(events) <= 1, "page of %zu characters",
-                  a->length);
-    if (json_array_size(events) > 0 && f->log->last_seq > 0 && flag_of(a->json, "cursor_expired"))
+    must(a->length <= PAGE_BOUND || json_array_size(events) <= 1, "page of %zu characters", a->length);
+    if (json_array_size(events) > 0 && f->log->last_seq > 0 && member_flag(a->json, "cursor_expired"))
         f->log->last_seq = (long)member_number(json_array_get(events, 0), "seq") - 1;
     json_array_foreach(events, index, event) take_event(f, event);
     f->log->dropped = member_number(a->json, "dropped_events");
     f->log->pages++;
     const char *state = member_text(a->json, "state");
-    ck_assert_msg(!state_is_terminal(state) || f->log->exit, "state %s in a page before the exit event",
-                  state);
+    must(!state_is_terminal(state) || f->log->exit, "state %s in a page before the exit event", state);
     if (f->log->exit)
         snprintf(f->log->state, sizeof f->log->state, "%s", state);
     return (long)member_number(a->json, "next_cursor");
@@ -127,14 +125,14 @@ void exec_follow(const struct instance *i, const char *ws, const char *ex, long 
     memset(ret, 0, sizeof *ret);
     for (bool more = true; !ret->exit || more;) {
         char path[256];
-        ck_assert_msg(now_ms() < deadline, "exec %s did not end within %ld ms", ex, deadline_ms);
+        must(now_ms() < deadline, "exec %s did not end within %ld ms", ex, deadline_ms);
         snprintf(path, sizeof path,
                  "/api/workspaces/%s/realtime-execs/%s/events?cursor=%ld&wait_seconds=%d&max_events=500", ws,
                  ex, cursor, ret->exit ? 0 : 10);
         struct answer a = http_send(i, "GET", path, NULL);
-        ck_assert_msg(a.status == 200, "events: %ld %.300s", a.status, a.body ? a.body : "");
+        must(a.status == 200, "events: %ld %.300s", a.status, a.body ? a.body : "");
         cursor = take_page(&f, &a);
-        more = flag_of(a.json, "has_more");
+        more = member_flag(a.json, "has_more");
         answer_clear(&a);
     }
     ret->out_length = f.out.length;
@@ -161,20 +159,20 @@ void exec_log_clear(struct exec_log *log)
 void exec_run(const struct instance *i, const char *ws, json_t *body, struct exec_log *ret)
 {
     char ex[40];
-    command_start(i, ws, body, ex);
+    exec_start(i, ws, body, ex);
     exec_follow(i, ws, ex, 60000, ret);
 }
 
 void exec_run_command(const struct instance *i, const char *ws, const char *command, struct exec_log *ret)
 {
-    exec_run(i, ws, new_json("{s:s}", "command", command), ret);
+    exec_run(i, ws, make_json("{s:s}", "command", command), ret);
 }
 
 void exec_send(const struct instance *i, const char *ws, const char *ex, const char *text, bool eof)
 {
     char path[160];
     snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/input", ws, ex);
-    json_decref(api(i, 200, "POST", path, new_json("{s:s, s:b}", "data", text, "eof", eof)));
+    json_decref(api(i, 200, "POST", path, make_json("{s:s, s:b}", "data", text, "eof", eof)));
 }
 
 long exec_wait_output(const struct instance *i, const char *ws, const char *ex, const char *text,
@@ -200,8 +198,8 @@ long exec_wait_output(const struct instance *i, const char *ws, const char *ex, 
         cursor = (long)member_number(page, "next_cursor");
         if (seen.length && memmem(seen.data, seen.length, text, strlen(text)))
             break;
-        ck_assert_msg(now_ms() < deadline, "'%s' was not written within %ld ms; seen: %.300s", text,
-                      deadline_ms, buffer_text(&seen));
+        must(now_ms() < deadline, "'%s' was not written within %ld ms; seen: %.300s", text, deadline_ms,
+             buffer_text(&seen));
     }
     buffer_free(&seen);
     return cursor;

@@ -3,8 +3,8 @@
 #include "lib/op/op.h"
 #include "tests/support/instance.h"
 #include "tests/support/instance_private.h"
+#include "tests/support/must.h"
 
-#include <check.h>
 #include <curl/curl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -65,9 +65,9 @@ static void check_declared(const char *method, const char *path, const struct an
 {
     struct error err = ERROR_INIT;
     if (a->status >= 400) {
-        ck_assert_msg(json_is_string(json_object_get(a->json, "error")) &&
-                          json_is_string(json_object_get(a->json, "type")),
-                      "%s %s: %ld without error and type: %.200s", method, path, a->status, a->body);
+        must(json_is_string(json_object_get(a->json, "error")) &&
+                 json_is_string(json_object_get(a->json, "type")),
+             "%s %s: %ld without error and type: %.200s", method, path, a->status, a->body);
         return;
     }
     const struct op *op = find_op(method, path);
@@ -77,7 +77,7 @@ static void check_declared(const char *method, const char *path, const struct an
     for (size_t k = 0; k < count; k++) {
         const json_t *value = op->flags & OP_LIST ? json_array_get(a->json, k) : a->json;
         if (field_check_result(op->result, value, &err) != 0)
-            ck_abort_msg("%s: the answer is not what it declares: %s: %.300s", op->id, err.message, a->body);
+            must(false, "%s: the answer is not what it declares: %s: %.300s", op->id, err.message, a->body);
     }
 }
 
@@ -164,9 +164,8 @@ json_t *api_as(const struct instance *i, const char *token, long status, const c
     char *text = body ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     struct http_options o = { .token = token, .body = text };
     struct answer a = http_send(i, method, path, &o);
-    ck_assert_msg(a.status == status, "%s %s: status %ld, expected %ld; sent %.200s; answer: %.600s; log: %s",
-                  method, path, a.status, status, text ? text : "nothing", a.body ? a.body : "none",
-                  i->log_path);
+    must(a.status == status, "%s %s: status %ld, expected %ld; sent %.200s; answer: %.600s; log: %s", method,
+         path, a.status, status, text ? text : "nothing", a.body ? a.body : "none", i->log_path);
     json_t *result = json_incref(a.json);
     answer_clear(&a);
     json_decref(body);
@@ -184,37 +183,36 @@ void api_refused(const struct instance *i, long status, const char *contains, co
 {
     json_auto_t *answer = api(i, status, method, path, body);
     char *text = json_dumps(answer, JSON_COMPACT);
-    ck_assert_msg(strstr(text, contains) != NULL, "%s %s: '%s' is not said in %.400s", method, path, contains,
-                  text);
+    must(strstr(text, contains) != NULL, "%s %s: '%s' is not said in %.400s", method, path, contains, text);
     free(text);
 }
 
-json_t *new_json(const char *format, ...)
+json_t *make_json(const char *format, ...)
 {
     va_list arguments;
     json_error_t error;
     va_start(arguments, format);
     json_t *value = json_vpack_ex(&error, 0, format, arguments);
     va_end(arguments);
-    ck_assert_msg(value != NULL, "json_pack: %s", error.text);
+    must(value != NULL, "json_pack: %s", error.text);
     return value;
 }
 
 const char *member_text(const json_t *object, const char *name)
 {
     const char *text = json_string_value(json_object_get(object, name));
-    ck_assert_msg(text != NULL, "no text member '%s'", name);
+    must(text != NULL, "no text member '%s'", name);
     return text;
 }
 
 long long member_number(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
-    ck_assert_msg(json_is_number(value), "no number member '%s'", name);
+    must(json_is_number(value), "no number member '%s'", name);
     return (long long)json_number_value(value);
 }
 
-bool flag_of(const json_t *object, const char *name)
+bool member_flag(const json_t *object, const char *name)
 {
     return json_is_true(json_object_get(object, name));
 }

@@ -1,6 +1,7 @@
 /* Starts and ends a whole installation, and finds its processes again. It knows command lines and folders,
  * nothing of how the gateway works. */
 #include "tests/support/instance.h"
+#include "tests/support/must.h"
 
 #include "lib/base/buffer.h"
 #include "lib/base/clock.h"
@@ -10,7 +11,6 @@
 #include "tests/support/instance_private.h"
 
 #include <arpa/inet.h>
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -41,10 +41,10 @@ const char *build_path(const char *program)
     static char path[PATH_MAX];
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    ck_assert_int_gt(length, 0);
+    must_hold(length > 0);
     self[length] = '\0';
     char *tests = strstr(self, "/tests/");
-    ck_assert_ptr_nonnull(tests);
+    must_hold(tests != NULL);
     *tests = '\0';
     snprintf(path, sizeof path, "%.3000s/%s", self, program);
     return path;
@@ -55,8 +55,8 @@ static int free_port(void)
     _cleanup_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t size = sizeof address;
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, size), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    must_hold(bind(fd, (struct sockaddr *)&address, size) == 0);
+    must_hold(getsockname(fd, (struct sockaddr *)&address, &size) == 0);
     return ntohs(address.sin_port);
 }
 
@@ -64,8 +64,8 @@ static int free_port(void)
 static char *make_state_dir(void)
 {
     char *path = xstrdup("/tmp/wsf-test-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(path));
-    ck_assert_int_eq(chmod(path, 0711), 0);
+    must_hold(mkdtemp(path) != NULL);
+    must_hold(chmod(path, 0711) == 0);
     return path;
 }
 
@@ -105,10 +105,10 @@ static void wait_ready(struct instance *i)
         if (status == 200)
             return;
         int ended = waitpid(i->pid, NULL, WNOHANG);
-        ck_assert_msg(ended != i->pid, "workspace-fcgi run ended at once; its log: %s/test.log", i->folder);
+        must(ended != i->pid, "workspace-fcgi run ended at once; its log: %s/test.log", i->folder);
         sleep_ms(20);
     }
-    ck_abort_msg("no answer from /healthz within 20 s; log: %s/test.log", i->folder);
+    must(false, "no answer from /healthz within 20 s; log: %s/test.log", i->folder);
 }
 
 struct instance *instance_start(const struct instance_options *options)
@@ -118,19 +118,19 @@ struct instance *instance_start(const struct instance_options *options)
     i->folder = options && options->state_dir ? NULL : make_state_dir();
     i->state_dir = i->folder ? xasprintf("%s/state", i->folder) : xstrdup(options->state_dir);
     if (i->folder) {
-        ck_assert_int_eq(mkdir(i->state_dir, 0755), 0);
+        must_hold(mkdir(i->state_dir, 0755) == 0);
         const struct passwd *user = getpwnam("www-data");
         if (geteuid() == 0 && user)
-            ck_assert_int_eq(chown(i->state_dir, user->pw_uid, user->pw_gid), 0);
+            must_hold(chown(i->state_dir, user->pw_uid, user->pw_gid) == 0);
     }
     id_random_hex(i->token, 40);
     snprintf(i->url, sizeof i->url, "http://127.0.0.1:%d", i->port);
     i->program = xstrdup(build_path("workspace-fcgi"));
     i->log_path = xasprintf("%s/test.log", i->folder ? i->folder : i->state_dir);
     _cleanup_close_ int log_fd = open(i->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    ck_assert_int_ge(log_fd, 0);
+    must_hold(log_fd >= 0);
     i->pid = fork();
-    ck_assert_int_ge(i->pid, 0);
+    must_hold(i->pid >= 0);
     if (i->pid == 0)
         child_exec(i, options, log_fd);
     wait_ready(i);
@@ -199,7 +199,7 @@ static void wait_gone(struct instance *i)
     }
     kill(i->pid, SIGKILL); /* our own child, not reaped yet */
     waitpid(i->pid, NULL, 0);
-    ck_abort_msg("workspace-fcgi run did not end within 15 s of SIGTERM; log: %s", i->log_path);
+    must(false, "workspace-fcgi run did not end within 15 s of SIGTERM; log: %s", i->log_path);
 }
 
 static void check_nothing_left(const struct instance *i)
@@ -211,7 +211,7 @@ static void check_nothing_left(const struct instance *i)
             return;
     char line[8192] = "";
     read_command_line(pids[0], line, sizeof line);
-    ck_abort_msg("%zu processes left behind, the first: %d %s", count, pids[0], line);
+    must(false, "%zu processes left behind, the first: %d %s", count, pids[0], line);
 }
 
 void instance_stop(struct instance *i)
@@ -221,7 +221,7 @@ void instance_stop(struct instance *i)
     check_nothing_left(i);
     struct error err = ERROR_INIT;
     if (i->folder && io_remove_tree(AT_FDCWD, i->folder, &err) != 0)
-        ck_abort_msg("removing %s: %s", i->folder, err.message);
+        must(false, "removing %s: %s", i->folder, err.message);
     free(i->folder);
     free(i->state_dir);
     free(i->program);

@@ -59,7 +59,7 @@ void api_refused(const struct instance *i, long status, const char *contains, co
 /* Workspaces and execs. Ids are kept in static storage of the caller's size (37 characters are enough). */
 void workspace_create(const struct instance *i, json_t *body, char id[static 40]);
 void workspace_terminate(const struct instance *i, const char *id);
-void command_start(const struct instance *i, const char *ws, json_t *body, char id[static 40]);
+void exec_start(const struct instance *i, const char *ws, json_t *body, char id[static 40]);
 void exec_start_command(const struct instance *i, const char *ws, const char *command, char id[static 40]);
 
 struct exec_log {
@@ -93,9 +93,9 @@ size_t instance_signal(const struct instance *i, const char *subcommand, int sig
 
 long long now_ms(void);
 void sleep_ms(long ms);
-json_t *new_json(const char *format, ...); /* json_pack that fails the test */
+json_t *make_json(const char *format, ...); /* json_pack that fails the test */
 const char *member_text(const json_t *object, const char *name);
 long long member_number(const json_t *object, const char *name);
-bool flag_of(const json_t *object, const char *name);
+bool member_flag(const json_t *object, const char *name);
 
 #endif
