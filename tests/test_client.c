@@ -1,0 +1,461 @@
+/* A worker's side of keepers and of the warden, against peers that the test plays itself on real sockets. */
+#include "lib/base/clock.h"
+#include "lib/base/io.h"
+#include "lib/base/log.h"
+#include "lib/keeper/client.h"
+#include "lib/wire/channel.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#define WS "ws-0123456789abcdef0123456789abcdef"
+#define EX "ex-0123456789abcdef0123456789abcdef"
+
+/* One peer: a listener, at most one connection, and what came on it. */
+struct peer {
+    char path[128];
+    int listen_fd;
+    struct channel *channel;
+    struct {
+        int type;
+        uint32_t stream;
+        char text[512];
+    } got[16];
+    size_t count;
+};
+
+static char dir[64];
+static struct config config;
+static struct keeper_client *client;
+static struct peer keeper, warden;
+static int ensured;
+
+static void ensure(void *user)
+{
+    (void)user;
+    ensured++;
+}
+
+static void listen_at(struct peer *p, const char *leaf)
+{
+    snprintf(p->path, sizeof(p->path), "%s/run/%s.sock", dir, leaf);
+    p->listen_fd = io_listen_unix(p->path, 0600, 16, NULL);
+    ck_assert_int_ge(p->listen_fd, 0);
+}
+
+static void hang_up(struct peer *p)
+{
+    if (p->channel)
+        channel_free(STEAL(p->channel));
+}
+
+static void leave(struct peer *p)
+{
+    hang_up(p);
+    if (p->listen_fd >= 0)
+        close(STEAL_FD(p->listen_fd));
+    unlink(p->path);
+}
+
+static void receive(void *user, const struct frame *frame, const char *data, size_t length)
+{
+    struct peer *p = user;
+    if (p->count == N_ELEMENTS(p->got))
+        return;
+    p->got[p->count].type = frame->type;
+    p->got[p->count].stream = frame->stream;
+    snprintf(p->got[p->count++].text, sizeof(p->got->text), "%.*s", (int)length, data);
+}
+
+static void turn(struct peer *p)
+{
+    if (p->listen_fd >= 0 && !p->channel) {
+        int fd = accept4(p->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0)
+            p->channel = channel_new(fd);
+    }
+    if (!p->channel)
+        return;
+    int rc = channel_read(p->channel, 65536, receive, p, NULL);
+    channel_write(p->channel, NULL);
+    if (rc != 0)
+        hang_up(p);
+}
+
+/* Lets all of them run for a while, or until a count is reached. */
+static void spin(int ms, const size_t *count, size_t until)
+{
+    int64_t end = clock_boottime_ms() + ms;
+    while (clock_boottime_ms() < end && !(count && *count >= until)) {
+        struct pollfd fd = { .fd = keeper_client_fd(client), .events = POLLIN };
+        poll(&fd, 1, 2);
+        keeper_client_turn(client);
+        turn(&keeper);
+        turn(&warden);
+    }
+}
+
+static void setup(void)
+{
+    snprintf(dir, sizeof(dir), "/tmp/client-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    char run[96];
+    snprintf(run, sizeof(run), "%s/run", dir);
+    ck_assert_int_eq(io_ensure_directory(run, 0700, NULL), 0);
+    config.state_dir = dir;
+    log_init("test", LOG_LEVEL_ERROR, NULL);
+    client = keeper_client_new(&config, ensure, NULL);
+    keeper = (struct peer){ .listen_fd = -1 };
+    warden = (struct peer){ .listen_fd = -1 };
+}
+
+static void teardown(void)
+{
+    keeper_client_free(client);
+    leave(&keeper);
+    leave(&warden);
+    io_remove_tree(AT_FDCWD, dir, NULL);
+}
+
+/* ---- answers ---- */
+
+struct outcome {
+    size_t count;
+    char ret[256];
+    struct error error;
+};
+
+static void answered(void *user, const json_t *ret, const struct error *err)
+{
+    struct outcome *o = user;
+    o->count++;
+    ck_assert((ret == NULL || err == NULL));
+    if (err) {
+        error_set(&o->error, err->code, "%s", err->message);
+        return;
+    }
+    char *text = json_dumps(ret, JSON_COMPACT | JSON_ENCODE_ANY);
+    snprintf(o->ret, sizeof(o->ret), "%s", text ? text : "null");
+    free(text);
+}
+
+static uint64_t ask(struct outcome *o, bool start, int timeout_ms)
+{
+    json_auto_t *in = json_pack("{s:s}", "command", "true");
+    struct keeper_request request = { .workspace_id = WS,
+                                      .operation = "op",
+                                      .principal = "owner",
+                                      .request_id = "r1",
+                                      .in = in,
+                                      .start = start,
+                                      .timeout_ms = timeout_ms };
+    *o = (struct outcome){ 0 };
+    return keeper_client_request(client, &request, answered, o);
+}
+
+static void reply(struct peer *p, size_t which, const char *text)
+{
+    json_auto_t *ret = json_loads(text, JSON_DECODE_ANY, NULL);
+    channel_send_reply(p->channel, p->got[which].stream, ret, NULL);
+}
+
+START_TEST(a_request_is_answered)
+{
+    struct outcome o, second;
+    listen_at(&keeper, WS);
+    ask(&o, false, 5000);
+    ask(&second, false, 5000);
+    ck_assert_uint_eq(o.count, 0);
+    spin(2000, &keeper.count, 2);
+    ck_assert_int_eq(keeper.got[0].type, FRAME_REQUEST);
+    json_auto_t *message = json_loads(keeper.got[0].text, 0, NULL);
+    ck_assert_str_eq(json_string_value(json_object_get(message, "operation")), "op");
+    ck_assert_str_eq(json_string_value(json_object_get(message, "principal")), "owner");
+    ck_assert_ptr_null(json_object_get(message, "key"));
+    reply(&keeper, 1, "{\"n\":2}");
+    spin(2000, &second.count, 1);
+    ck_assert_str_eq(second.ret, "{\"n\":2}");
+    ck_assert_uint_eq(o.count, 0);
+    reply(&keeper, 0, "{\"n\":1}");
+    spin(2000, &o.count, 1);
+    ck_assert_str_eq(o.ret, "{\"n\":1}");
+}
+END_TEST
+
+START_TEST(errors_come_as_they_are)
+{
+    struct outcome o;
+    struct error err = ERROR_INIT;
+    listen_at(&keeper, WS);
+    ask(&o, false, 5000);
+    spin(2000, &keeper.count, 1);
+    error_set(&err, ERROR_CONFLICT, "no");
+    channel_send_reply(keeper.channel, keeper.got[0].stream, NULL, &err);
+    spin(2000, &o.count, 1);
+    ck_assert_int_eq(o.error.code, ERROR_CONFLICT);
+    ck_assert_str_eq(o.error.message, "no");
+}
+END_TEST
+
+START_TEST(a_stopped_workspace_is_a_conflict)
+{
+    struct outcome o;
+    ask(&o, false, 5000);
+    ck_assert_uint_eq(o.count, 0);
+    spin(2000, &o.count, 1);
+    ck_assert_int_eq(o.error.code, ERROR_CONFLICT);
+    spin(50, NULL, 0);
+    ck_assert_uint_eq(o.count, 1);
+}
+END_TEST
+
+START_TEST(a_missing_keeper_is_started_once_for_all)
+{
+    struct outcome a, b, c;
+    listen_at(&warden, "warden");
+    ask(&a, true, 5000);
+    ask(&b, true, 5000);
+    ask(&c, false, 5000);
+    spin(2000, &warden.count, 1);
+    spin(50, NULL, 0);
+    ck_assert_uint_eq(warden.count, 1);
+    ck_assert_ptr_nonnull(strstr(warden.got[0].text, "\"start\""));
+    ck_assert_ptr_nonnull(strstr(warden.got[0].text, WS));
+    listen_at(&keeper, WS);
+    reply(&warden, 0, "{\"record\":{}}");
+    spin(2000, &keeper.count, 3);
+    ck_assert_uint_eq(keeper.count, 3);
+    for (size_t i = 0; i < 3; i++)
+        reply(&keeper, i, "true");
+    spin(2000, &a.count, 1);
+    spin(50, NULL, 0);
+    ck_assert_str_eq(a.ret, "true");
+    ck_assert_str_eq(b.ret, "true");
+    ck_assert_str_eq(c.ret, "true");
+}
+END_TEST
+
+START_TEST(a_failed_start_fails_who_waits)
+{
+    struct outcome o;
+    struct error err = ERROR_INIT;
+    listen_at(&warden, "warden");
+    ask(&o, true, 5000);
+    spin(2000, &warden.count, 1);
+    error_set(&err, ERROR_DRIVER, "cannot start");
+    channel_send_reply(warden.channel, warden.got[0].stream, NULL, &err);
+    spin(2000, &o.count, 1);
+    ck_assert_int_eq(o.error.code, ERROR_DRIVER);
+}
+END_TEST
+
+START_TEST(a_missing_warden_is_called)
+{
+    struct outcome o = { 0 };
+    keeper_client_start(client, WS, answered, &o);
+    spin(100, NULL, 0);
+    ck_assert_int_eq(ensured, 1);
+    ck_assert_uint_eq(o.count, 0);
+    listen_at(&warden, "warden");
+    spin(3000, &warden.count, 1);
+    reply(&warden, 0, "{\"record\":{}}");
+    spin(2000, &o.count, 1);
+    ck_assert_str_eq(o.ret, "{\"record\":{}}");
+}
+END_TEST
+
+START_TEST(what_a_dead_keeper_took_in_is_not_sent_twice)
+{
+    struct outcome o;
+    listen_at(&keeper, WS);
+    ask(&o, true, 5000);
+    spin(2000, &keeper.count, 1);
+    spin(20, NULL, 0);
+    hang_up(&keeper);
+    spin(2000, &o.count, 1);
+    ck_assert_int_eq(o.error.code, ERROR_UNAVAILABLE);
+    ck_assert_uint_eq(keeper.count, 1);
+}
+END_TEST
+
+START_TEST(what_a_stopping_keeper_refuses_waits_for_its_end)
+{
+    struct outcome started, other, late;
+    listen_at(&keeper, WS);
+    listen_at(&warden, "warden");
+    ask(&started, true, 5000);
+    ask(&other, false, 5000);
+    spin(2000, &keeper.count, 2);
+    for (size_t i = 0; i < 2; i++)
+        channel_send(keeper.channel, FRAME_CLOSE, 0, keeper.got[i].stream, NULL, 0);
+    spin(2000, &other.count, 1);
+    ck_assert_int_eq(other.error.code, ERROR_CONFLICT);
+    ask(&late, true, 5000);
+    spin(50, NULL, 0);
+    ck_assert_uint_eq(keeper.count, 2);
+    leave(&keeper);
+    spin(2000, &warden.count, 1);
+    listen_at(&keeper, WS);
+    reply(&warden, 0, "{\"record\":{}}");
+    spin(2000, &keeper.count, 4);
+    ck_assert_uint_eq(keeper.count, 4);
+    reply(&keeper, 2, "1");
+    reply(&keeper, 3, "1");
+    spin(2000, &late.count, 1);
+    spin(2000, &started.count, 1);
+    ck_assert_str_eq(started.ret, "1");
+}
+END_TEST
+
+START_TEST(deadlines_hold)
+{
+    struct outcome o;
+    listen_at(&keeper, WS);
+    int64_t begun = clock_boottime_ms();
+    ask(&o, true, 60);
+    spin(2000, &o.count, 1);
+    ck_assert_int_eq(o.error.code, ERROR_TIMEOUT);
+    ck_assert_int_lt(clock_boottime_ms() - begun, 500);
+    ck_assert_int_ge(clock_boottime_ms() - begun, 60);
+    spin(30, NULL, 0);
+    reply(&keeper, 0, "1"); /* late: nobody hears it */
+    spin(30, NULL, 0);
+    ck_assert_uint_eq(o.count, 1);
+}
+END_TEST
+
+START_TEST(who_cancels_hears_nothing)
+{
+    struct outcome o;
+    listen_at(&keeper, WS);
+    uint64_t number = ask(&o, true, 5000);
+    spin(2000, &keeper.count, 1);
+    keeper_client_cancel(client, number);
+    reply(&keeper, 0, "1");
+    spin(50, NULL, 0);
+    ck_assert_uint_eq(o.count, 0);
+}
+END_TEST
+
+/* ---- subscriptions ---- */
+
+struct listener {
+    size_t count, gone;
+    struct keeper_subscription *subscription;
+    bool leaves;
+};
+
+static void changed(void *user, bool keeper_gone)
+{
+    struct listener *l = user;
+    l->count++;
+    l->gone += keeper_gone;
+    if (l->leaves)
+        keeper_client_unsubscribe(STEAL(l->subscription));
+}
+
+static void listen_to(struct listener *l)
+{
+    l->subscription = keeper_client_subscribe(client, WS, EX, changed, l);
+}
+
+START_TEST(one_subscription_serves_all)
+{
+    struct listener a = { 0 }, b = { .leaves = true }, c = { 0 };
+    listen_at(&keeper, WS);
+    listen_to(&a);
+    listen_to(&b);
+    listen_to(&c);
+    spin(2000, &keeper.count, 1);
+    spin(30, NULL, 0);
+    ck_assert_uint_eq(keeper.count, 1);
+    ck_assert_int_eq(keeper.got[0].type, FRAME_SUBSCRIBE);
+    ck_assert_str_eq(keeper.got[0].text, EX);
+    channel_send(keeper.channel, FRAME_NOTIFY, 0, keeper.got[0].stream, NULL, 0);
+    spin(2000, &a.count, 1);
+    spin(30, NULL, 0);
+    ck_assert_uint_eq(a.count + b.count + c.count, 3);
+    channel_send(keeper.channel, FRAME_NOTIFY, 0, keeper.got[0].stream, NULL, 0);
+    spin(2000, &a.count, 2);
+    ck_assert_uint_eq(b.count, 1);
+    keeper_client_unsubscribe(a.subscription);
+    spin(30, NULL, 0);
+    ck_assert_uint_eq(keeper.count, 1);
+    keeper_client_unsubscribe(c.subscription);
+    spin(2000, &keeper.count, 2);
+    ck_assert_int_eq(keeper.got[1].type, FRAME_UNSUBSCRIBE);
+    ck_assert_uint_eq(keeper.got[1].stream, keeper.got[0].stream);
+}
+END_TEST
+
+START_TEST(a_keeper_that_goes_is_told)
+{
+    struct listener a = { .leaves = true }, b = { 0 };
+    listen_at(&keeper, WS);
+    listen_to(&a);
+    listen_to(&b);
+    spin(2000, &keeper.count, 1);
+    leave(&keeper);
+    spin(2000, &b.gone, 1);
+    ck_assert_uint_eq(a.gone, 1);
+    spin(50, NULL, 0);
+    ck_assert_uint_eq(b.count, 1);
+    keeper_client_unsubscribe(b.subscription);
+}
+END_TEST
+
+START_TEST(no_keeper_is_told_once_soon)
+{
+    struct listener a = { 0 };
+    listen_to(&a);
+    ck_assert_uint_eq(a.count, 0);
+    spin(2000, &a.count, 1);
+    spin(50, NULL, 0);
+    ck_assert_uint_eq(a.count, 1);
+    ck_assert_uint_eq(a.gone, 1);
+    keeper_client_unsubscribe(a.subscription);
+}
+END_TEST
+
+START_TEST(garbage_takes_the_connection_down)
+{
+    struct outcome o;
+    listen_at(&keeper, WS);
+    ask(&o, false, 5000);
+    spin(2000, &keeper.count, 1);
+    ck_assert_int_eq(write(channel_fd(keeper.channel), "nonsense nonsense nonsense", 26), 26);
+    spin(2000, &o.count, 1);
+    ck_assert_int_eq(o.error.code, ERROR_UNAVAILABLE);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("client");
+    TCase *all = tcase_create("client");
+    tcase_set_timeout(all, 30);
+    tcase_add_checked_fixture(all, setup, teardown);
+    tcase_add_test(all, a_request_is_answered);
+    tcase_add_test(all, errors_come_as_they_are);
+    tcase_add_test(all, a_stopped_workspace_is_a_conflict);
+    tcase_add_test(all, a_missing_keeper_is_started_once_for_all);
+    tcase_add_test(all, a_failed_start_fails_who_waits);
+    tcase_add_test(all, a_missing_warden_is_called);
+    tcase_add_test(all, what_a_dead_keeper_took_in_is_not_sent_twice);
+    tcase_add_test(all, what_a_stopping_keeper_refuses_waits_for_its_end);
+    tcase_add_test(all, deadlines_hold);
+    tcase_add_test(all, who_cancels_hears_nothing);
+    tcase_add_test(all, one_subscription_serves_all);
+    tcase_add_test(all, a_keeper_that_goes_is_told);
+    tcase_add_test(all, no_keeper_is_told_once_soon);
+    tcase_add_test(all, garbage_takes_the_connection_down);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
