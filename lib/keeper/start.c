@@ -241,6 +241,8 @@ static int record_running(struct keeper *k, json_t *handle, struct error *err)
     json_t *sandbox_id = json_object_get(handle, "sandbox_id");
     if (changes != NULL && json_is_string(sandbox_id)) /* a driver that has ids of its own */
         json_object_set(changes, "sandbox_id", sandbox_id);
+    if (changes != NULL)
+        json_object_set_new(changes, "capabilities", k->driver->capabilities(k->config, k->sandbox));
     return keeper_patch(k, changes, err);
 }
 

@@ -35,7 +35,7 @@ static const struct field status_result[] = {
     RESULT_INT("first_seq", "The oldest event that is kept."),
     RESULT_INT("last_seq", "The newest event."),
     RESULT_INT("dropped_events", "How many events were dropped: the log's limit was reached."),
-    RESULT_INT("total_bytes", "How much it wrote in all."),
+    RESULT_INT("total_bytes", "Bytes of its log in all, with what was dropped."),
     RESULT_INT0("rows", "Lines of the terminal at its start."),
     RESULT_INT0("cols", "Columns of the terminal at its start."),
     RESULT_INT0("timeout_seconds", "It is ended after this long; null = no limit of its own."),
@@ -193,7 +193,7 @@ static const struct field listed_rows[] = {
     RESULT_INT("first_seq", "The oldest event that is kept."),
     RESULT_INT("last_seq", "The newest event."),
     RESULT_INT("dropped_events", "How many events were dropped."),
-    RESULT_INT("total_bytes", "How much it wrote in all."),
+    RESULT_INT("total_bytes", "Bytes of its log in all, with what was dropped."),
     FIELD_END,
 };
 static const struct field row_listed = { NULL, FIELD_OBJECT, .members = listed_rows };
