@@ -199,6 +199,38 @@ START_TEST(a_full_disk_costs_the_batch_alone)
 }
 END_TEST
 
+/* The file does not shrink, but its pages serve again: an old log's space is enough to go on. */
+START_TEST(pruning_makes_room_on_a_full_disk)
+{
+    char disk[128];
+    struct exec_head old, head;
+    size_t removed, total = 0;
+    if (!mount_small_disk(disk, sizeof disk, "size=8m"))
+        return;
+    struct events_writer *w = logs_open(disk, workspace, 64 * KB, 64 * MB);
+    logs_add(w, &old);
+    for (int i = 0; i < 13; i++)
+        logs_write(w, &old, 30, 10000);
+    logs_finish(w, &old, 5);
+    logs_add(w, &head);
+    while (logs_try_write(w, &head, 10, 10000, &err) == 0)
+        ck_assert_uint_lt(head.last_seq, 10000);
+    ck_assert_int_eq(err.code, ERROR_FULL);
+    uint64_t before = head.last_seq;
+    for (int more = 1; more == 1; total += removed) {
+        more = events_prune(w, 10, &removed, &err);
+        ck_assert_msg(more >= 0, "%s", err.message);
+    }
+    ck_assert_uint_eq(total, 1);
+    for (int i = 0; i < 25; i++)
+        logs_write(w, &head, 10, 10000);
+    ck_assert_uint_eq(head.last_seq, before + 250);
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), head.id, 0, NULL).last, head.last_seq);
+    ck_assert_int_eq(events_verify(events_writer_reader(w), &err), 0);
+    events_writer_close(w);
+}
+END_TEST
+
 START_TEST(opening_on_a_full_disk_is_an_error)
 {
     char disk[128];
@@ -445,6 +477,7 @@ int main(void)
         a_killed_writer_loses_nothing_that_it_committed,
         another_thread_flushes_while_the_owner_writes,
         a_full_disk_costs_the_batch_alone,
+        pruning_makes_room_on_a_full_disk,
         opening_on_a_full_disk_is_an_error,
         records_on_a_full_disk_stay_as_they_were,
         sound_logs_survive_another_boot,

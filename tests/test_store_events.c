@@ -344,10 +344,11 @@ START_TEST(old_execs_are_pruned_in_steps)
     logs_write(w, &running, 10, 1000);
     int more = 1;
     for (; more == 1; calls++, total += removed) {
-        ck_assert_int_eq(events_begin(w, &err), 0);
+        bool own = calls % 2;
+        ck_assert(own || events_begin(w, &err) == 0);
         more = events_prune(w, 1500, &removed, &err);
         ck_assert_int_ge(more, 0);
-        ck_assert_int_eq(events_commit(w, &err), 0);
+        ck_assert(own || events_commit(w, &err) == 0);
         ck_assert_int_eq(events_verify(events_writer_reader(w), &err), 0);
         if (calls == 0) /* the one that finished first */
             ck_assert_int_eq(events_get_exec(events_writer_reader(w), old[4].id, &old[4], &err), -1);

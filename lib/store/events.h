@@ -78,8 +78,8 @@ int events_add_exec(struct events_writer *w, struct exec_head *head, const json_
  * 40 bytes for each event beside its data. data longer than EVENT_DATA_MAX is the caller's bug (abort). Call events_put_exec once for the batch. */
 int events_append(struct events_writer *w, struct exec_head *head, struct event *event, struct error *err);
 int events_put_exec(struct events_writer *w, const struct exec_head *head, struct error *err); /* ERROR_NOT_FOUND: it was pruned */
-/* Removes finished execs whose finished_us lies before that, oldest first, and at most some per call; *ret_removed counts. Inside a batch, best of
- * its own. Returns 1 where more is left: commit and call again. */
+/* Removes finished execs whose finished_us lies before that, oldest first, and at most some per call; *ret_removed counts. Makes a batch of its own
+ * where none is open. Returns 1 where more is left: call again, in another batch. */
 int events_prune(struct events_writer *w, int64_t finished_before_us, size_t *ret_removed, struct error *err);
 /* Share of the map in use, 0..1. */
 double events_fill(struct events_writer *w);

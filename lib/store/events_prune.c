@@ -109,12 +109,52 @@ static int remove_finished(struct events_writer *w, int64_t before_us, size_t *b
     return found < 0 ? -1 : 0;
 }
 
-int events_prune(struct events_writer *w, int64_t finished_before_us, size_t *ret_removed, struct error *err)
+static int prune(struct events_writer *w, int64_t finished_before_us, size_t *ret_removed, struct error *err)
 {
     size_t budget = PRUNE_BUDGET;
-    *ret_removed = 0;
     if (forget_old_keys(w, &budget, err) < 0 || sweep_removed(w, &budget, err) < 0 ||
         remove_finished(w, finished_before_us, &budget, ret_removed, err) < 0)
         return -1;
     return budget == 0;
+}
+
+/* LMDB uses a transaction's freed pages again only after the next one. On a full disk that next one must be
+ * small: it is this. */
+static void settle(struct events_writer *w)
+{
+    _cleanup_error_ struct error ignored = ERROR_INIT;
+    struct disk_meta meta;
+    struct events_key key = key_kind(KEY_META);
+    MDB_val value;
+    if (events_begin(w, &ignored) < 0)
+        return;
+    int found = batch_get(w, &key, &value, &ignored);
+    if (found > 0 && parse_sealed(value.mv_data, value.mv_size, &meta, sizeof meta) == 0 &&
+        batch_put(w, &key, &meta, sizeof meta, NULL, 0, &ignored) == 0)
+        events_commit(w, &ignored);
+    else
+        events_abort(w);
+}
+
+static int prune_in_own_batch(struct events_writer *w, int64_t finished_before_us, size_t *ret_removed,
+                              struct error *err)
+{
+    if (events_begin(w, err) < 0)
+        return -1;
+    int more = prune(w, finished_before_us, ret_removed, err);
+    if (more < 0)
+        events_abort(w);
+    else if (events_commit(w, err) < 0)
+        more = -1;
+    if (more < 0)
+        *ret_removed = 0;
+    else if (*ret_removed > 0 || more > 0)
+        settle(w);
+    return more;
+}
+
+int events_prune(struct events_writer *w, int64_t finished_before_us, size_t *ret_removed, struct error *err)
+{
+    *ret_removed = 0;
+    return (w->txn ? prune : prune_in_own_batch)(w, finished_before_us, ret_removed, err);
 }
