@@ -161,6 +161,7 @@ START_TEST(late_credit_does_not_lift_the_window)
     channel_send_data(ours, 0, STREAM, "x", 1);
     for (int at = 0; at < 3; at++)
         send_raw(FRAME_CREDIT, 0, STREAM, "\xff\xff\xff\xff", 4);
+    send_raw(FRAME_CREDIT, 0, STREAM, "\0\1\0\0", 4);
     send_raw(FRAME_CREDIT, 0, 12345, "\0\0\0\1", 4);
     ck_assert_int_eq(read_ours(), 0);
     size_t sent = 0;

@@ -4,6 +4,7 @@
 #include "lib/base/buffer.h"
 
 #include "lib/base/utf8.h"
+#include "lib/base/utf8_block.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -128,13 +129,32 @@ static size_t append_replacement(struct buffer *b, const char *data, size_t leng
     return utf8_ill_formed_part(data, length);
 }
 
+/* Copies what needs no escape by whole blocks: bytes behind the last that counts are written and then
+ * overwritten. */
+static size_t append_raw(struct buffer *b, const char *data, size_t length)
+{
+    char *out = buffer_reserve(b, length);
+    size_t at = 0, plain = UTF8_BLOCK;
+    while (plain == UTF8_BLOCK && length - at >= UTF8_BLOCK) {
+        utf8_block bytes = utf8_block_load(data + at);
+        memcpy(out + at, &bytes, sizeof(bytes));
+        plain = utf8_block_first(utf8_block_not_raw(bytes));
+        at += plain;
+    }
+    if (at == length || (plain < UTF8_BLOCK && (unsigned char)data[at] < 0x80)) {
+        b->length += at;
+        return at;
+    }
+    size_t rest = utf8_json_raw_prefix(data + at, length - at);
+    memcpy(out + at, data + at, rest);
+    b->length += at + rest;
+    return at + rest;
+}
+
 void buffer_append_json(struct buffer *b, const char *data, size_t length)
 {
-    buffer_reserve(b, length);
     for (size_t at = 0; at < length;) {
-        size_t raw = utf8_json_raw_prefix(data + at, length - at);
-        buffer_append(b, data + at, raw);
-        at += raw;
+        at += append_raw(b, data + at, length - at);
         if (at == length)
             return;
         unsigned char c = (unsigned char)data[at];

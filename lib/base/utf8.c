@@ -1,12 +1,8 @@
 /* Owns: what well-formed UTF-8 is (Unicode 15, table 3-7) and how large text becomes as a JSON string.
- * It must not know: buffers. Sixteen bytes are looked at together with the compiler's portable vectors, so
- * that ASCII goes at the speed of memory on every machine without a second version of the code. */
+ * It must not know: buffers. Runs of ASCII go by whole blocks (utf8_block.h), at the speed of memory. */
 #include "lib/base/utf8.h"
 
-#include <string.h>
-
-typedef uint8_t block __attribute__((vector_size(16)));
-enum { BLOCK = sizeof(block) };
+#include "lib/base/utf8_block.h"
 
 /* For each lead byte: length of the character (0 = cannot lead), and the bounds of its second byte. */
 struct lead {
@@ -41,44 +37,25 @@ static inline size_t character(const uint8_t *p, size_t length, size_t *part)
         return lead->length;
     if (length < 2 || p[1] < lead->low || p[1] > lead->high)
         return 0;
-    for (size_t at = 2; at < lead->length; at++) {
-        *part = at;
-        if (at >= length || (p[at] & 0xC0) != 0x80)
-            return 0;
-    }
-    return lead->length;
-}
-
-/* Index of the first byte that is not zero in a block that has one. */
-static inline size_t first_set(const uint64_t half[2])
-{
-    size_t base = half[0] != 0 ? 0 : 8;
-    uint64_t bits = half[base / 8];
-    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-        return base + (size_t)__builtin_ctzll(bits) / 8;
-    return base + (size_t)__builtin_clzll(bits) / 8;
-}
-
-/* How many of the first BLOCK bytes are ASCII and, where json, stand raw in a JSON string. */
-static inline size_t plain_in_block(const uint8_t *p, bool json)
-{
-    block bytes, stops;
-    memcpy(&bytes, p, BLOCK);
-    stops = (block)(bytes >= 0x80);
-    if (json)
-        stops |= (block)(bytes < 0x20) | (block)(bytes == '"') | (block)(bytes == '\\');
-    uint64_t half[2];
-    memcpy(half, &stops, BLOCK);
-    return (half[0] | half[1]) == 0 ? BLOCK : first_set(half);
+    *part = 2;
+    if (lead->length == 2)
+        return 2;
+    if (length < 3 || (p[2] & 0xC0) != 0x80)
+        return 0;
+    *part = 3;
+    if (lead->length == 3)
+        return 3;
+    return length >= 4 && (p[3] & 0xC0) == 0x80 ? 4 : 0;
 }
 
 static inline size_t plain_run(const uint8_t *p, size_t length, bool json)
 {
     size_t at = 0;
-    while (length - at >= BLOCK) {
-        size_t plain = plain_in_block(p + at, json);
+    while (length - at >= UTF8_BLOCK) {
+        utf8_block bytes = utf8_block_load(p + at);
+        size_t plain = utf8_block_first(json ? utf8_block_not_raw(bytes) : utf8_block_not_ascii(bytes));
         at += plain;
-        if (plain < BLOCK)
+        if (plain < UTF8_BLOCK)
             return at;
     }
     while (at < length && p[at] < 0x80 && (!json || sizes[p[at]] == 1))
@@ -162,20 +139,40 @@ size_t utf8_count(const char *data, size_t length)
     return count;
 }
 
+/* What stands at the start of p: a byte of ASCII, a character or an ill-formed part. */
+static inline size_t json_size_step(const uint8_t *p, size_t length, const uint8_t escaped[static 128],
+                                    size_t *size)
+{
+    size_t part;
+    if (p[0] < 0x80) {
+        *size += escaped[p[0]];
+        return 1;
+    }
+    size_t raw = character(p, length, &part);
+    *size += raw > 0 ? raw : REPLACEMENT_SIZE;
+    return raw > 0 ? raw : part;
+}
+
+/* A whole block of ASCII takes its bytes and what each escape adds; extras are those of a control, its short
+ * form, a quote. */
 static inline size_t json_size(const uint8_t *p, size_t length, const uint8_t escaped[static 128])
 {
-    size_t size = 0, at = 0, part;
-    while (at < length) {
-        size_t raw = run(p + at, length - at, true);
-        size += raw;
-        at += raw;
-        for (; at < length && p[at] < 0x80 && sizes[p[at]] > 1; at++)
-            size += escaped[p[at]];
-        while (at < length && p[at] >= 0x80 && character(p + at, length - at, &part) == 0) {
-            size += REPLACEMENT_SIZE;
-            at += part;
+    size_t size = 0, at = 0;
+    while (length - at >= UTF8_BLOCK) {
+        utf8_block bytes = utf8_block_load(p + at);
+        size_t ascii = utf8_block_first(utf8_block_not_ascii(bytes));
+        if (ascii == UTF8_BLOCK) {
+            size += UTF8_BLOCK + utf8_block_extra(bytes, escaped[0] - 1, escaped['\n'] - 1, escaped['"'] - 1);
+            at += UTF8_BLOCK;
+            continue;
         }
+        for (size_t end = at + ascii; at < end; at++)
+            size += escaped[p[at]];
+        while (at < length && p[at] >= 0x80)
+            at += json_size_step(p + at, length - at, escaped, &size);
     }
+    while (at < length)
+        at += json_size_step(p + at, length - at, escaped, &size);
     return size;
 }
 
