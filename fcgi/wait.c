@@ -100,10 +100,10 @@ static int count_in(struct flight *f, struct error *err)
     struct tally *t = tally_of(w, f->principal.name);
     bool all = (int64_t)w->parked >= config->max_parked;
     if (all || (int64_t)t->parked >= config->max_parked_per_principal) {
+        error_set(err, ERROR_TOO_MANY, "too many calls%s wait already", all ? "" : " of yours");
         if (err)
             err->retry_after = 1;
-        return error_set(err, ERROR_TOO_MANY, "too many calls of %s wait already",
-                         all ? "everybody" : "yours");
+        return -1;
     }
     t->parked++;
     w->parked++;
@@ -381,9 +381,6 @@ static void run_parking(struct parking *p, bool last, int64_t until_ms)
                      rc == OP_DONE ? NULL : &err);
     call_clear(&call);
 }
-
-/* A last run takes the memo away from those of p who stay. Only calls that are alike share a parking, and
- * what they remember is a help to be quick, never part of the answer: the next run does without. */
 
 /* Streams until the operation has nothing more for now, its client is slow, or others should have their turn.
  */
