@@ -29,7 +29,9 @@ void exchange_reply_error(struct exchange *x, const struct error *err, const cha
 
     if (headers != NULL)
         buffer_append_text(&lines, headers);
-    if (err->retry_after > 0)
-        buffer_printf(&lines, "Retry-After: %d\r\n", err->retry_after);
+    /* A 429 always says when to come again. */
+    int seconds = err->retry_after > 0 ? err->retry_after : err->code == ERROR_TOO_MANY;
+    if (seconds > 0)
+        buffer_printf(&lines, "Retry-After: %d\r\n", seconds);
     exchange_reply_json(x, error_status(err->code), buffer_text(&lines), value);
 }

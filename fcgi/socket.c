@@ -61,7 +61,8 @@ int socket_open_local(const struct config *config, const char *given, int *ret_l
     if (locked < 0)
         return -1;
     if (locked == 0)
-        return error_set(err, ERROR_CONFLICT, "another server holds this socket");
+        return error_set(err, ERROR_CONFLICT,
+                         "another server uses this socket (is one running on this state directory?)");
     int fd = io_listen_unix(path, 0660, BACKLOG, err);
     if (fd < 0)
         return -1;
