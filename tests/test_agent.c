@@ -685,7 +685,9 @@ START_TEST(test_sandboxed)
            ">/dev/null 2>&1 || echo closed",
            "{}", "2\nclosed\n", 0);
     expect("tty; stty size", "{\"pty\": true}", "/dev/pts/0\r\n24 80\r\n", 0);
-    expect("kill -KILL 1; kill -TERM -1; kill -KILL -1; sleep 0.1; echo on", "{}", "on\n", 0);
+    expect("for s in TERM INT HUP QUIT USR1 USR2 ALRM STOP TSTP PIPE RTMIN SEGV CHLD; do kill -$s 1 $PPID; "
+           "done; kill -KILL 1; kill -TERM -1; kill -KILL -1; sleep 0.1; echo on",
+           "{}", "on\n", 0);
     expect("for i in $(seq 1 300); do (setsid true &) ; done; kill -KILL $PPID; sleep 0.3; ps -eo stat | "
            "grep -c ^Z",
            "{}", "0\n", 1);

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 
 #define READ_TURN     (512u << 10)
+#define REPLIES_MAX   (4u << 20) /* a keeper that asks and does not read is not one */
 #define END_FOR_MS    5000
 #define TRIM_AFTER_MS 1000
 
@@ -77,6 +78,8 @@ static void on_request(struct agent *agent, const struct frame *frame, const cha
     json_auto_t *request = field_parse_json(data, length, &err);
     if (!request || run_request(agent, frame->stream, request, &err) < 0)
         channel_send_reply(agent->channel, frame->stream, NULL, &err);
+    if (channel_control_queued(agent->channel) > REPLIES_MAX)
+        agent->ends = true;
 }
 
 /* ---- frames for an exec ---- */
@@ -142,13 +145,13 @@ static void on_frame(void *user, const struct frame *frame, const char *data, si
         channel_forget(agent->channel, frame->stream);
 }
 
-static void on_channel(void *user, uint32_t events)
+static void on_channel(void *user, short events)
 {
     struct agent *agent = user;
     _cleanup_error_ struct error err = ERROR_INIT;
     if (!agent->trimmer.armed)
         loop_arm(agent->loop, &agent->trimmer, TRIM_AFTER_MS);
-    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) &&
+    if (events & (POLLIN | POLLHUP | POLLERR) &&
         channel_read(agent->channel, READ_TURN, on_frame, agent, &err) != 0)
         agent->ends = true;
 }
@@ -169,14 +172,13 @@ static void reap(struct agent *agent)
         on_child(agent, pid, status);
 }
 
-static void on_signals(void *user, uint32_t events)
+static void on_sigchld(void *user, short events)
 {
     struct agent *agent = user;
     (void)events;
     struct signalfd_siginfo info;
-    while (read(agent->signal_source.fd, &info, sizeof info) == sizeof info)
-        if (info.ssi_signo != SIGCHLD)
-            agent->ends = true;
+    while (read(agent->children_source.fd, &info, sizeof info) == sizeof info)
+        ;
     reap(agent);
 }
 
@@ -243,6 +245,11 @@ static void write_channel(struct agent *agent)
         agent->ends = true;
 }
 
+static short wanted(const struct agent *agent)
+{
+    return channel_events(agent->channel) & EPOLLOUT ? POLLIN | POLLOUT : POLLIN;
+}
+
 /* Room comes from credit that was read or from bytes that were written: then streams that wait for it go on.
  */
 static void settle(struct agent *agent)
@@ -253,7 +260,7 @@ static void settle(struct agent *agent)
     write_channel(agent);
     sweep(agent);
     if (!agent->ends)
-        loop_watch(agent->loop, &agent->channel_source, channel_events(agent->channel));
+        loop_watch(agent->loop, &agent->channel_source, wanted(agent));
 }
 
 /* Supervisors too. Children have to be reaped meanwhile, or the dead would be counted as left. */
@@ -267,18 +274,17 @@ static void kill_everything(void)
     }
 }
 
-static void watch_signals(struct agent *agent)
+static void watch_children(struct agent *agent)
 {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
-    sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    agent->signal_source = (struct loop_source){ .ready = on_signals, .user = agent };
-    agent->signal_source.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (agent->signal_source.fd < 0)
+    agent->children_source = (struct loop_source){ .ready = on_sigchld, .user = agent };
+    agent->children_source.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (agent->children_source.fd < 0)
         abort();
-    loop_watch(agent->loop, &agent->signal_source, EPOLLIN);
+    loop_watch(agent->loop, &agent->children_source, POLLIN);
 }
 
 void agent_run(const struct launch_rules *rules, int channel_fd)
@@ -287,7 +293,7 @@ void agent_run(const struct launch_rules *rules, int channel_fd)
     agent.channel_source = (struct loop_source){ .fd = channel_fd, .ready = on_channel, .user = &agent };
     agent.sampler = (struct loop_timer){ .fire = on_sample, .user = &agent };
     agent.trimmer = (struct loop_timer){ .fire = on_trim, .user = &agent };
-    watch_signals(&agent);
+    watch_children(&agent);
     settle(&agent);
     while (!agent.ends) {
         loop_turn(agent.loop);
@@ -298,6 +304,6 @@ void agent_run(const struct launch_rules *rules, int channel_fd)
         exec->closed = true;
     sweep(&agent);
     channel_free(agent.channel);
-    close(agent.signal_source.fd);
+    close(agent.children_source.fd);
     loop_free(agent.loop);
 }

@@ -13,7 +13,7 @@ struct agent {
     struct launch_rules rules;
     struct loop *loop;
     struct channel *channel;
-    struct loop_source channel_source, signal_source;
+    struct loop_source channel_source, children_source;
     struct loop_timer sampler, trimmer;
     struct exec *execs;
     bool ends;

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/epoll.h>
 #include <sys/wait.h>
 
 static void close_exec(struct exec *exec)
@@ -190,7 +189,7 @@ static void read_reports(struct exec *exec)
     }
 }
 
-static void on_reports(void *user, uint32_t events)
+static void on_reports(void *user, short events)
 {
     (void)events;
     read_reports(user);
@@ -287,7 +286,7 @@ static int start(struct exec *exec, int *ret_errno, struct error *err)
         exec->supervisor = 0;
         return error_set(err, ERROR_DRIVER, "process: %s", strerror(*ret_errno));
     }
-    loop_watch(exec->agent->loop, &exec->reports, EPOLLIN);
+    loop_watch(exec->agent->loop, &exec->reports, POLLIN);
     return 0;
 }
 
@@ -304,12 +303,14 @@ void exec_start(struct agent *agent, uint32_t number, const json_t *request)
 void exec_data(struct exec *exec, const char *data, size_t length)
 {
     waiting_touch(&exec->waiting);
+    agent_sample(exec->agent);
     input_data(&exec->input, data, length);
 }
 
 void exec_end_input(struct exec *exec)
 {
     waiting_touch(&exec->waiting);
+    agent_sample(exec->agent);
     input_end(&exec->input);
 }
 

@@ -5,11 +5,10 @@
 #include "lib/agent/pty.h"
 
 #include <errno.h>
-#include <sys/epoll.h>
 
 static void flush(struct input *input);
 
-static void on_writable(void *user, uint32_t events)
+static void on_writable(void *user, short events)
 {
     (void)events;
     flush(user);
@@ -80,7 +79,7 @@ static void flush(struct input *input)
         give_back(input, (size_t)done);
     }
     if (input->queue.length) {
-        loop_watch(input->loop, &input->source, EPOLLOUT);
+        loop_watch(input->loop, &input->source, POLLOUT);
         return;
     }
     buffer_free(&input->queue);

@@ -1,58 +1,79 @@
-/* Owns the epoll descriptor, the batch being handled and the list of timers. Knows nothing of what its
- * sources mean. */
+/* Owns the list of watched descriptors and the list of timers. Knows nothing of what its sources mean. It is
+ * poll(2) on purpose: the kernel counts epoll's watches by user, and commands run as the same user, so they
+ * could use them up. */
 #include "lib/agent/loop.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/memory.h"
 
 #include <errno.h>
-#include <sys/epoll.h>
-
-#define LOOP_BATCH 32
 
 struct loop {
-    int epoll_fd;
-    int ready_count;
-    struct epoll_event ready[LOOP_BATCH];
+    struct pollfd *fds;
+    struct loop_source **sources; /* of the same slots; NULL = taken out during a turn */
+    unsigned count, capacity;
     struct loop_timer *timers;
 };
 
 struct loop *loop_new(void)
 {
-    struct loop *loop = xcalloc(1, sizeof *loop);
-    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (loop->epoll_fd < 0)
-        abort();
-    return loop;
+    return xcalloc(1, sizeof(struct loop));
 }
 
 void loop_free(struct loop *loop)
 {
     if (!loop)
         return;
-    close(loop->epoll_fd);
+    free(loop->fds);
+    free(loop->sources);
     free(loop);
 }
 
-/* A batch may still hold events of a source that an earlier callback of the same batch took out. */
-static void forget_ready(struct loop *loop, const struct loop_source *source)
+static void add_source(struct loop *loop, struct loop_source *source)
 {
-    for (int i = 0; i < loop->ready_count; i++)
-        if (loop->ready[i].data.ptr == source)
-            loop->ready[i].data.ptr = NULL;
+    if (loop->count == loop->capacity) {
+        loop->capacity = loop->capacity ? loop->capacity * 2 : 8;
+        loop->fds = xreallocarray(loop->fds, loop->capacity, sizeof *loop->fds);
+        loop->sources = xreallocarray(loop->sources, loop->capacity, sizeof(struct loop_source *));
+    }
+    source->slot = loop->count++;
+    loop->sources[source->slot] = source;
+    loop->fds[source->slot] = (struct pollfd){ .fd = source->fd };
 }
 
-void loop_watch(struct loop *loop, struct loop_source *source, uint32_t events)
+/* The slot stays until the turn is over; a negative descriptor is one that poll ignores. */
+static void drop_source(struct loop *loop, struct loop_source *source)
+{
+    loop->sources[source->slot] = NULL;
+    loop->fds[source->slot].fd = -1;
+}
+
+void loop_watch(struct loop *loop, struct loop_source *source, short events)
 {
     if (events == source->events)
         return;
-    struct epoll_event event = { .events = events, .data.ptr = source };
-    int how = !source->events ? EPOLL_CTL_ADD : events ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
-    if (epoll_ctl(loop->epoll_fd, how, source->fd, &event) < 0 && how != EPOLL_CTL_DEL)
-        abort();
+    if (!source->events)
+        add_source(loop, source);
+    if (events)
+        loop->fds[source->slot].events = events;
+    else
+        drop_source(loop, source);
     source->events = events;
-    if (!events)
-        forget_ready(loop, source);
+}
+
+static void close_gaps(struct loop *loop)
+{
+    for (unsigned slot = 0; slot < loop->count;) {
+        if (loop->sources[slot]) {
+            slot++;
+            continue;
+        }
+        loop->count--;
+        loop->fds[slot] = loop->fds[loop->count];
+        loop->sources[slot] = loop->sources[loop->count];
+        if (loop->sources[slot])
+            loop->sources[slot]->slot = slot;
+    }
 }
 
 void loop_arm(struct loop *loop, struct loop_timer *timer, int64_t in_ms)
@@ -109,15 +130,16 @@ static void fire_timers(struct loop *loop)
 
 void loop_turn(struct loop *loop)
 {
-    int count = epoll_wait(loop->epoll_fd, loop->ready, LOOP_BATCH, wait_ms(loop));
-    if (count < 0 && errno != EINTR)
+    close_gaps(loop);
+    int ready = poll(loop->fds, loop->count, wait_ms(loop));
+    if (ready < 0 && errno != EINTR && errno != ENOMEM)
         abort();
-    loop->ready_count = count < 0 ? 0 : count;
-    for (int i = 0; i < loop->ready_count; i++) {
-        struct loop_source *source = loop->ready[i].data.ptr;
-        if (source)
-            source->ready(source->user, loop->ready[i].events);
+    /* What is added meanwhile comes behind count and waits for the next turn. */
+    unsigned count = ready > 0 ? loop->count : 0;
+    for (unsigned slot = 0; slot < count; slot++) {
+        struct loop_source *source = loop->sources[slot];
+        if (source && loop->fds[slot].revents)
+            source->ready(source->user, loop->fds[slot].revents);
     }
-    loop->ready_count = 0;
     fire_timers(loop);
 }

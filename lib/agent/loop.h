@@ -1,17 +1,19 @@
-/* The agent's event loop: descriptors by epoll, a few one-shot timers. Sources and timers live inside their
+/* The agent's event loop: descriptors by poll(2), a few one-shot timers. Sources and timers live inside their
  * owners; either may be taken out at any time, also by another one's callback. */
 #ifndef AGENT_LOOP_H
 #define AGENT_LOOP_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct loop;
 
-typedef void loop_ready(void *user, uint32_t events);
+typedef void loop_ready(void *user, short events);
 struct loop_source {
     int fd;
-    uint32_t events; /* 0 = not watched */
+    short events; /* 0 = not watched */
+    unsigned slot;
     loop_ready *ready;
     void *user;
 };
@@ -29,7 +31,7 @@ struct loop *loop_new(void);
 void loop_free(struct loop *loop);
 /* Watches for exactly these events; 0 takes the source out (a pipe that is hung up would else wake the loop
  * for ever). */
-void loop_watch(struct loop *loop, struct loop_source *source, uint32_t events);
+void loop_watch(struct loop *loop, struct loop_source *source, short events);
 void loop_arm(struct loop *loop, struct loop_timer *timer, int64_t in_ms);
 void loop_disarm(struct loop *loop, struct loop_timer *timer);
 /* Waits once and calls what is ready. */

@@ -98,12 +98,26 @@ static void fill_standard_descriptors(void)
         close(fd);
 }
 
+/* Anybody in the sandbox may send these. Faults are left alone; CHLD is how children are noticed. */
+static void ignore_signals(void)
+{
+    static const int kept[] = { SIGCHLD, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
+    for (int number = 1; number <= SIGRTMAX; number++) {
+        bool keep = false;
+        for (size_t i = 0; i < N_ELEMENTS(kept); i++)
+            keep |= kept[i] == number;
+        if (!keep)
+            signal(number, SIG_IGN);
+    }
+}
+
 static void prepare_process(struct launch_rules *rules)
 {
     prctl(PR_SET_DUMPABLE, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     umask(022);
-    signal(SIGPIPE, SIG_IGN);
+    setsid();
+    ignore_signals();
     getrlimit(RLIMIT_NOFILE, &rules->files);
     struct rlimit raised = { rules->files.rlim_max, rules->files.rlim_max };
     setrlimit(RLIMIT_NOFILE, &raised);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/epoll.h>
 
 #define OUTPUT_TURN  8            /* reads in one turn of the loop, then others are served */
 #define OUTPUT_BUSY  (256u << 10) /* a stream that brought that many bytes gets a larger pipe */
@@ -13,7 +12,7 @@
 
 enum { READ_AGAIN = -1, READ_NO_CREDIT = -2 };
 
-static void on_ready(void *user, uint32_t events);
+static void on_ready(void *user, short events);
 
 void output_open(struct output *output, int fd)
 {
@@ -24,7 +23,7 @@ void output_open(struct output *output, int fd)
 void output_start(struct output *output)
 {
     if (output->fd >= 0)
-        loop_watch(output->loop, &output->source, EPOLLIN);
+        loop_watch(output->loop, &output->source, POLLIN);
 }
 
 void output_close(struct output *output)
@@ -117,10 +116,10 @@ static void pump(struct output *output)
             break;
     }
     if (output->fd >= 0)
-        loop_watch(output->loop, &output->source, output->waits ? 0 : EPOLLIN);
+        loop_watch(output->loop, &output->source, output->waits ? 0 : POLLIN);
 }
 
-static void on_ready(void *user, uint32_t events)
+static void on_ready(void *user, short events)
 {
     (void)events;
     pump(user);

@@ -21,6 +21,7 @@
 #define LOOK_MS          250
 #define LOOK_SLOW_MS     1000
 #define SLOW_AFTER_MS    15000
+#define LOOK_SHARE       50 /* looking takes at most a 50th of the time */
 #define LOOK_PROCESSES   256
 #define LOOK_DESCRIPTORS 64
 
@@ -242,9 +243,11 @@ bool waiting_look(struct waiting *waiting, pid_t root, int input_fd)
     if (waiting_due(waiting))
         return false;
     int64_t now = clock_boottime_ms();
-    waiting->next_ms = now + (now - waiting->touched_ms > SLOW_AFTER_MS ? LOOK_SLOW_MS : LOOK_MS);
     bool before = waiting->now;
     waiting->now = look(waiting, root, input_fd);
+    int64_t pause = now - waiting->touched_ms > SLOW_AFTER_MS ? LOOK_SLOW_MS : LOOK_MS;
+    int64_t took = clock_boottime_ms() - now;
+    waiting->next_ms = now + (took * LOOK_SHARE > pause ? took * LOOK_SHARE : pause);
     if (waiting->now != before)
         waiting->touched_ms = now;
     if (input_fd < 0)
