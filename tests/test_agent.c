@@ -577,6 +577,47 @@ START_TEST(test_requests)
 }
 END_TEST
 
+static void send_random(const struct peer_exec *exec)
+{
+    static const enum frame_type types[] = { FRAME_END,    FRAME_CLOSE,  FRAME_SUBSCRIBE, FRAME_NOTIFY,
+                                             FRAME_SIGNAL, FRAME_RESIZE, FRAME_DETACH,    FRAME_STARTED,
+                                             FRAME_FAILED, FRAME_EXIT,   FRAME_WAITING,   FRAME_REPLY };
+    char payload[8];
+    size_t length = (size_t)random() % sizeof payload;
+    for (size_t i = 0; i < sizeof payload; i++)
+        payload[i] = (char)(random() % 4 ? random() % 32 : random());
+    uint32_t number = random() % 4 ? exec->number : (uint32_t)random();
+    uint8_t flags = (uint8_t)(random() % 4);
+    if (random() % 3 == 0)
+        channel_send(peer->channel, FRAME_SIGNAL, 0, number, payload, 2);
+    else if (random() % 3 == 0 && number == exec->number &&
+             channel_data_room(peer->channel, number) >= length)
+        channel_send_data(peer->channel, flags, number, payload, length);
+    else
+        channel_send(peer->channel, types[(size_t)random() % N_ELEMENTS(types)], flags, number, payload,
+                     length);
+}
+
+START_TEST(test_random_frames)
+{
+    static const char *const members[] = { "{}", "{\"pty\": true}",
+                                           "{\"stdin\": \"null\", \"merge_stderr\": true}" };
+    srandom(7);
+    for (int round = 0; round < 60; round++) {
+        struct peer_exec *exec =
+            peer_run(peer, "(sleep 0.02; echo late) & cat; seq 1 500", members[round % 3]);
+        if (round % 2)
+            ck_assert(peer_until(peer, exec->started, 5000));
+        for (int i = 0; i < 40; i++)
+            send_random(exec);
+        peer_turn(peer, 0);
+        peer_signal(peer, exec, SIGKILL, true);
+        ck_assert_msg(peer_until(peer, exec->closed, 5000), "round %d", round);
+    }
+    expect("echo fine", "{}", "fine\n", 0);
+}
+END_TEST
+
 START_TEST(test_garbage_ends_it)
 {
     struct peer_exec *exec = peer_run(peer, "(setsid sleep 1000 &) ; sleep 1000", "{}");
@@ -685,7 +726,7 @@ START_TEST(test_sandboxed)
            ">/dev/null 2>&1 || echo closed",
            "{}", "2\nclosed\n", 0);
     expect("tty; stty size", "{\"pty\": true}", "/dev/pts/0\r\n24 80\r\n", 0);
-    expect("for s in TERM INT HUP QUIT USR1 USR2 ALRM STOP TSTP PIPE RTMIN SEGV CHLD; do kill -$s 1 $PPID; "
+    expect("for s in TERM INT HUP QUIT USR1 USR2 ALRM STOP TSTP PIPE RTMIN CHLD; do kill -$s 1 $PPID; "
            "done; kill -KILL 1; kill -TERM -1; kill -KILL -1; sleep 0.1; echo on",
            "{}", "on\n", 0);
     expect("for i in $(seq 1 300); do (setsid true &) ; done; kill -KILL $PPID; sleep 0.3; ps -eo stat | "
@@ -753,6 +794,7 @@ static Suite *agent_suite(void)
     tcase_add_test(tests, test_end_of_channel);
     tcase_add_test(tests, test_waiting);
     tcase_add_test(tests, test_requests);
+    tcase_add_test(tests, test_random_frames);
     tcase_add_test(tests, test_garbage_ends_it);
     tcase_add_test(tests, test_many_at_once);
     tcase_add_test(tests, test_filter);

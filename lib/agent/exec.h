@@ -24,7 +24,8 @@ struct exec {
     bool orphaned; /* the supervisor did not end by itself: what is left are the agent's own children */
     bool closed;   /* CLOSE is sent: to be freed at the end of this turn */
     int status;
-    int pending_signal, pending_tree; /* asked for before it had started */
+    int pending_signal; /* asked for before it had started */
+    bool pending_tree;
     struct loop_timer kill_timer;
     int64_t kill_until_ms;
     struct waiting waiting;

@@ -71,20 +71,32 @@ static void signal_group(struct exec *exec, int signal_number)
         kill(-exec->command, signal_number);
 }
 
+/* Kept until the command has started; nothing replaces a kill. */
+static void keep_pending(struct exec *exec, int signal_number, bool tree)
+{
+    if (exec->pending_signal == SIGKILL && !(signal_number == SIGKILL && tree))
+        return;
+    exec->pending_signal = signal_number;
+    exec->pending_tree = tree;
+}
+
+static void kill_tree(struct exec *exec)
+{
+    exec->kill_until_ms = clock_boottime_ms() + KILL_FOR_MS;
+    kill_round(exec);
+}
+
 void signals_send(struct exec *exec, int signal_number, bool tree)
 {
     if (signal_number < 1 || signal_number > SIGRTMAX)
         return;
-    if (tree && signal_number == SIGKILL) {
-        exec->kill_until_ms = clock_boottime_ms() + KILL_FOR_MS;
-        kill_round(exec);
-    } else if (!exec->command) {
-        exec->pending_signal = signal_number;
-        exec->pending_tree = tree;
-    } else if (tree) {
+    if (!exec->command)
+        keep_pending(exec, signal_number, tree);
+    if (tree && signal_number == SIGKILL)
+        kill_tree(exec);
+    else if (exec->command && tree)
         signal_tree(exec, signal_number);
-    } else if (!exec->exited &&
-               (exec->out[0].fd < 0 || exec->master < 0 || !pty_signal(exec->master, signal_number))) {
+    else if (exec->command && !exec->exited &&
+             (exec->out[0].fd < 0 || exec->master < 0 || !pty_signal(exec->master, signal_number)))
         signal_group(exec, signal_number);
-    }
 }
