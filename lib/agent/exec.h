@@ -14,6 +14,7 @@ struct exec {
     struct agent *agent;
     uint32_t number;       /* its stream on the channel */
     pid_t supervisor;      /* 0 = over and reaped */
+    pid_t forked;          /* the command-to-be, before it is known to have started */
     pid_t command;         /* 0 = not started; its session and process group have this number */
     struct launch *launch; /* until it has started */
     struct loop_source reports;

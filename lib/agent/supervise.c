@@ -78,10 +78,11 @@ static int enter_directory(const struct launch_rules *rules, const struct launch
 
 /* Returns only on failure, with errno. Runs in the supervisor's memory (vfork): it changes nothing there but
  * errno and what is told by ret_step. */
-static void become_command(const struct launch_rules *rules, const struct launch *launch,
+static void become_command(const struct launch_rules *rules, const struct launch *launch, int report_fd,
                            volatile enum launch_step *ret_step)
 {
     *ret_step = STEP_TERMINAL;
+    send_report(report_fd, (struct report){ .kind = REPORT_FORKED, .pid = getpid() });
     process_reset_signals();
     setsid();
     umask(022);
@@ -96,14 +97,14 @@ static void become_command(const struct launch_rules *rules, const struct launch
 
 /* While the command has not become the shell, this process stands still (vfork), so what failed is simply
  * left in a variable. Returns the command's pid, or -1 with the step in *ret_step and errno. */
-static pid_t start_command(const struct launch_rules *rules, const struct launch *launch,
+static pid_t start_command(const struct launch_rules *rules, const struct launch *launch, int report_fd,
                            enum launch_step *ret_step)
 {
     volatile int failed = 0;
     volatile enum launch_step step = STEP_FORK;
     pid_t pid = vfork();
     if (pid == 0) {
-        become_command(rules, launch, &step);
+        become_command(rules, launch, report_fd, &step);
         failed = errno ? errno : ECANCELED;
         _exit(127);
     }
@@ -158,7 +159,7 @@ static _Noreturn void run_supervisor(const struct launch_rules *rules, const str
     setsid();
     prctl(PR_SET_NAME, "ws-supervisor");
     enum launch_step step;
-    pid_t pid = restrict_self(rules, &step) < 0 ? -1 : start_command(rules, launch, &step);
+    pid_t pid = restrict_self(rules, &step) < 0 ? -1 : start_command(rules, launch, report_fd, &step);
     if (pid < 0) {
         send_report(report_fd, (struct report){ .kind = REPORT_FAILED, .failed = { step, errno } });
         _exit(1);

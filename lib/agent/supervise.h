@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-enum report_kind { REPORT_STARTED = 1, REPORT_FAILED, REPORT_EXITED };
+enum report_kind { REPORT_FORKED = 1, REPORT_STARTED, REPORT_FAILED, REPORT_EXITED };
 enum launch_step {
     STEP_FORK,
     STEP_LIMITS,
@@ -22,7 +22,7 @@ enum launch_step {
 struct report {
     enum report_kind kind;
     union {
-        pid_t pid;  /* STARTED */
+        pid_t pid;  /* FORKED: sent by the command-to-be; STARTED: it has become the shell */
         int status; /* EXITED: wait status */
         struct {
             enum launch_step step;
