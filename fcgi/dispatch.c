@@ -67,7 +67,7 @@ static int load_workspace(struct flight *f, json_t **ret, struct error *err)
     _cleanup_error_ struct error problem = ERROR_INIT;
     json_auto_t *record = NULL;
     bool foreign = p->workspace_id && strcmp(p->workspace_id, f->workspace_id) != 0;
-    if (!foreign && state_get_workspace(f->service->state, f->workspace_id, &record, &problem) < 0 &&
+    if (!foreign && state_see_workspace(f->service->state, f->workspace_id, &record, &problem) < 0 &&
         problem.code != ERROR_NOT_FOUND) {
         error_move(err, &problem);
         return -1;

@@ -23,6 +23,8 @@ int state_check_readers(struct state *s);
  *   keeper {process identity}
  * ERROR_NOT_FOUND where there is none. */
 int state_get_workspace(struct state *s, const char *id, json_t **ret, struct error *err);
+/* The same for who reads often: shared with others, it must not be changed; one that did not change since is not parsed again. */
+int state_see_workspace(struct state *s, const char *id, json_t **ret, struct error *err);
 /* Writes the record as it is; ERROR_NOT_FOUND where it was removed meanwhile (so that a late keeper cannot raise the dead). */
 int state_update_workspace(struct state *s, const json_t *record, struct error *err);
 /* Sets members of changes in the record in one transaction; *ret (may be NULL) = the new record. */

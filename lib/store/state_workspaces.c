@@ -75,6 +75,24 @@ int state_get_workspace(struct state *s, const char *id, json_t **ret, struct er
     return 0;
 }
 
+static int see_body(struct transaction *t, void *user, struct error *err)
+{
+    struct record_arguments *a = user;
+    int found = transaction_see(t, TABLE_WORKSPACE, a->id, &a->ret, err);
+    return found == 0 ? not_found(a->id, err) : found < 0 ? -1 : 0;
+}
+
+int state_see_workspace(struct state *s, const char *id, json_t **ret, struct error *err)
+{
+    struct record_arguments a = { .id = id };
+    if (!id_is_valid(ID_WORKSPACE, id))
+        return not_found(id ? id : "", err);
+    if (transaction_read(s, see_body, &a, err) < 0)
+        return -1;
+    *ret = a.ret;
+    return 0;
+}
+
 /* The record in place of the one that is there; the index follows its owner. */
 static int replace(struct transaction *t, const char *id, const json_t *old, const json_t *record,
                    struct error *err)

@@ -6,6 +6,7 @@
 #include "lib/base/log.h"
 #include "lib/store/environment.h"
 #include "lib/store/migrate.h"
+#include "lib/store/record_cache.h"
 #include "lib/store/state.h"
 
 #include <pthread.h>
@@ -25,6 +26,7 @@ struct state {
     MDB_env *env;
     MDB_dbi tables[TABLE_COUNT];
     MDB_txn *reader;            /* renewed for each read */
+    struct record_cache *seen;  /* of transaction_see; under read_lock as the reader is */
     pthread_mutex_t read_lock;  /* of the reader, and of the map's size */
     pthread_mutex_t write_lock; /* one writer of this process at a time; taken before read_lock */
 };
@@ -50,27 +52,50 @@ static int check_key(const char *key, struct error *err)
     return 0;
 }
 
+static int damaged(enum state_table table, struct error *err)
+{
+    log_error("state: damaged: a value of the table %s", table_names[table]);
+    return error_set(err, ERROR_INTERNAL, "a record of the state store is damaged");
+}
+
 static int parse_value(enum state_table table, const MDB_val *value, json_t **ret, struct error *err)
 {
     *ret = json_loadb(value->mv_data, value->mv_size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    if (*ret)
+    return *ret ? 0 : damaged(table, err);
+}
+
+/* 1 = *ret lies in the map, 0 = absent. */
+static int look_up(struct transaction *t, enum state_table table, const char *key, MDB_val *ret,
+                   struct error *err)
+{
+    MDB_val name = { strlen(key), (void *)key };
+    if (name.mv_size == 0 || name.mv_size > KEY_LIMIT)
         return 0;
-    log_error("state: damaged: a value of the table %s", table_names[table]);
-    return error_set(err, ERROR_INTERNAL, "a record of the state store is damaged");
+    int result = mdb_get(t->txn, t->state->tables[table], &name, ret);
+    if (result == MDB_NOTFOUND)
+        return 0;
+    return result == 0 ? 1 : fail(t, result, err);
 }
 
 int transaction_get(struct transaction *t, enum state_table table, const char *key, json_t **ret,
                     struct error *err)
 {
-    MDB_val name = { strlen(key), (void *)key }, value;
-    if (name.mv_size == 0 || name.mv_size > KEY_LIMIT)
-        return 0;
-    int result = mdb_get(t->txn, t->state->tables[table], &name, &value);
-    if (result == MDB_NOTFOUND)
-        return 0;
-    if (result != 0)
-        return fail(t, result, err);
-    return ret && parse_value(table, &value, ret, err) < 0 ? -1 : 1;
+    MDB_val value;
+    int found = look_up(t, table, key, &value, err);
+    if (found == 1 && ret && parse_value(table, &value, ret, err) < 0)
+        return -1;
+    return found;
+}
+
+int transaction_see(struct transaction *t, enum state_table table, const char *key, json_t **ret,
+                    struct error *err)
+{
+    MDB_val value;
+    int found = look_up(t, table, key, &value, err);
+    if (found != 1)
+        return found;
+    *ret = record_cache_parse(t->state->seen, key, value.mv_data, value.mv_size);
+    return *ret ? 1 : damaged(table, err);
 }
 
 int transaction_put(struct transaction *t, enum state_table table, const char *key, const json_t *value,
@@ -271,6 +296,7 @@ struct state *state_open_sized(const char *state_dir, int64_t map_bytes, struct 
 {
     struct state *s = xcalloc(1, sizeof *s);
     pthread_mutex_init(&s->read_lock, NULL);
+    s->seen = record_cache_new();
     pthread_mutex_init(&s->write_lock, NULL);
     if (open_environment(s, state_dir, map_bytes, err) == 0 && prepare(s, err) == 0)
         return s;
@@ -286,6 +312,7 @@ void state_close(struct state *s)
         mdb_txn_abort(s->reader);
     if (s->env)
         mdb_env_close(s->env);
+    record_cache_free(s->seen);
     pthread_mutex_destroy(&s->read_lock);
     pthread_mutex_destroy(&s->write_lock);
     free(s);

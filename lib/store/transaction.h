@@ -36,6 +36,9 @@ int transaction_read(struct state *s, transaction_body *body, void *arguments, s
 /* 1 = *ret is a new reference, 0 = absent (ret may be NULL). A value that is no JSON is ERROR_INTERNAL. */
 int transaction_get(struct transaction *t, enum state_table table, const char *key, json_t **ret,
                     struct error *err);
+/* The same for transaction_read, shared: *ret must not be changed. */
+int transaction_see(struct transaction *t, enum state_table table, const char *key, json_t **ret,
+                    struct error *err);
 int transaction_put(struct transaction *t, enum state_table table, const char *key, const json_t *value,
                     struct error *err);
 int transaction_delete(struct transaction *t, enum state_table table, const char *key,
