@@ -23,6 +23,7 @@ static const struct command {
       false },
     { "describe", "openapi|actions|tools|config", "print a document made from the tables", cmd_describe,
       false },
+    { "doctor", "[--json]", "say what this host can and cannot do, with the cure", cmd_doctor, false },
     { "token", "add|list|revoke ...", "tokens for other people and programs", cmd_token, false },
 };
 
