@@ -7,6 +7,7 @@
 #include "lib/driver/local/bwrap.h"
 #include "lib/driver/local/cgroup.h"
 #include "lib/driver/local/find.h"
+#include "lib/driver/local/guard.h"
 #include "lib/driver/local/probe.h"
 #include "lib/driver/local/watch.h"
 
@@ -23,6 +24,7 @@ struct sandbox {
     struct bwrap bwrap;
     struct cgroup cgroup;
     struct watch watch;
+    struct guard *guard; /* NULL = enforce samples */
     int child_pidfd;
     bool reaped;
     int wait_status;
@@ -41,6 +43,7 @@ static void local_release(struct sandbox *sandbox)
 {
     if (!sandbox)
         return;
+    guard_stop(sandbox->guard);
     bwrap_clear(&sandbox->bwrap);
     cgroup_clear(&sandbox->cgroup);
     memory_close_fd(&sandbox->child_pidfd);
@@ -126,7 +129,9 @@ static int local_create(const struct config *config, const struct sandbox_spec *
         abandon(sandbox);
         return -1;
     }
-    sandbox->watch = (struct watch){ .root = child, .limit = spec->memory_limit_mib << 20 };
+    sandbox->watch.root = child;
+    sandbox->watch.limit = spec->memory_limit_mib << 20;
+    sandbox->guard = guard_start(&sandbox->cgroup, &sandbox->watch);
     *ret = sandbox;
     *ret_handle = handle;
     return 0;
@@ -245,8 +250,7 @@ static int local_enforce(struct sandbox *sandbox, bool *ret_killed, struct error
 {
     (void)err;
     *ret_killed = false;
-    if (sandbox->cgroup.version[CGROUP_MEMORY] || sandbox->watch.limit <= 0 ||
-        !is_running(sandbox->child_pidfd))
+    if (sandbox->guard || sandbox->watch.limit <= 0 || !is_running(sandbox->child_pidfd))
         return 0;
     return watch_sample(&sandbox->watch, ret_killed);
 }

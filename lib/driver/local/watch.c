@@ -1,9 +1,11 @@
 /* Samples /proc: the cheap sum (RSS counts shared pages for each process, so it is never too small) and only
  * above the limit the exact one (PSS). The next sample comes when memory filled at full speed could have
- * reached the limit. Above it the largest processes are ended until the rest is well below; when that does
- * not hold for some samples, all go. Ends by pidfd. Knows no cgroup. */
+ * reached the limit. Above it: where a few large processes are the reason, these are ended; else the largest
+ * sessions, whole - a command is one - because many hogs ended one by one keep the machine busy for a quarter
+ * of a minute. When that does not help for half a second, all go. Ends by pidfd. Knows no cgroup. */
 #include "lib/driver/local/watch.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/memory.h"
 #include "lib/base/process.h"
 
@@ -18,15 +20,19 @@
 #define INTERVAL_MIN  50
 #define INTERVAL_MAX  1000
 #define INTERVAL_OVER 20
-#define OVER_ENDS_ALL 4
+#define OVER_ENDS_ALL 25
+#define FEW           4
+#define SPARED_BYTES  (4 << 20)
+#define ENDING_MS     1000 /* how long an ended process is given to let go of its memory */
 
 struct member {
-    pid_t pid;
+    pid_t pid, session;
     int64_t bytes;
+    bool spared; /* the agent, and what it has beside a command to look after it */
 };
 struct tree {
-    struct member members[PROCESSES_MAX];
     size_t count;
+    struct member members[PROCESSES_MAX];
 };
 
 static ssize_t read_small(const char *path, char *text, size_t size)
@@ -65,7 +71,7 @@ static void add_children_of_thread(struct tree *t, pid_t pid, const char *thread
         long child = strtol(at, &end, 10);
         if (end == at || child <= 0)
             break;
-        t->members[t->count++] = (struct member){ (pid_t)child, 0 };
+        t->members[t->count++] = (struct member){ .pid = (pid_t)child };
     }
 }
 
@@ -81,17 +87,43 @@ static void add_children(struct tree *t, pid_t pid)
         closedir(threads);
 }
 
+/* ---- those that are ending ---- */
+
+static void forget_ended(struct watch *w, int64_t now)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < w->n_ended; i++)
+        if (w->ended[i].until_ms > now)
+            w->ended[kept++] = w->ended[i];
+    w->n_ended = kept;
+}
+
+static bool is_ending(const struct watch *w, pid_t pid)
+{
+    for (size_t i = 0; i < w->n_ended; i++)
+        if (w->ended[i].pid == pid)
+            return true;
+    return false;
+}
+
+/* ---- sums ---- */
+
 /* Breadth first; members[0] is the root. */
-static int64_t gather(struct tree *t, pid_t root)
+static int64_t gather(const struct watch *w, struct tree *t)
 {
     int64_t sum = 0;
     t->count = 1;
-    t->members[0] = (struct member){ root, 0 };
-    for (size_t i = 0; i < t->count; i++) {
-        t->members[i].bytes = resident(t->members[i].pid);
-        sum += t->members[i].bytes;
-        add_children(t, t->members[i].pid);
+    t->members[0] = (struct member){ .pid = w->root };
+    for (size_t i = 0, direct = 1; i < t->count; i++) {
+        struct member *m = &t->members[i];
+        m->bytes = is_ending(w, m->pid) ? 0 : resident(m->pid);
+        m->spared = i < direct && m->bytes < SPARED_BYTES;
+        sum += m->bytes;
+        add_children(t, m->pid);
+        if (i == 0)
+            direct = t->count;
     }
+    t->members[0].spared = true;
     return sum;
 }
 
@@ -99,8 +131,9 @@ static int64_t gather_exact(struct tree *t)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < t->count; i++) {
-        t->members[i].bytes = proportional(t->members[i].pid, t->members[i].bytes);
-        sum += t->members[i].bytes;
+        struct member *m = &t->members[i];
+        m->bytes = m->bytes ? proportional(m->pid, m->bytes) : 0;
+        sum += m->bytes;
     }
     return sum;
 }
@@ -111,41 +144,132 @@ static int larger_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* A member's parent is checked through the pidfd's life: a pid used again outside the tree would have another
- * parent. */
+/* proc_pid_stat(5): fields 4 and 6. */
+static bool read_stat(pid_t pid, pid_t *ret_parent, pid_t *ret_session)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    const char *end = read_small(path, text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
+    return end && sscanf(end, ") %*c %d %*d %d", ret_parent, ret_session) == 2;
+}
+
+/* Asked with a pidfd in hand: a pid used again outside the tree would have other parents. */
 static bool is_below(pid_t pid, pid_t root)
 {
+    pid_t session;
     for (int depth = 0; depth < 64 && pid > 1; depth++) {
-        char path[64], text[512];
-        int parent = 0;
         if (pid == root)
             return true;
-        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-        const char *end = read_small(path, text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
-        if (!end || sscanf(end, ") %*c %d", &parent) != 1)
+        if (!read_stat(pid, &pid, &session))
             return false;
-        pid = parent;
     }
     return false;
 }
 
-static bool end_member(pid_t pid, pid_t root)
+/* Counted before it is done, so that who sees the end sees the count. */
+static bool end_member(struct watch *w, pid_t pid)
 {
     _cleanup_close_ int pidfd = process_pidfd_open(pid);
-    return pidfd >= 0 && is_below(pid, root) && !process_pidfd_signal(pidfd, SIGKILL);
+    if (pidfd < 0 || !is_below(pid, w->root))
+        return false;
+    atomic_fetch_add(&w->kills, 1);
+    if (process_pidfd_signal(pidfd, SIGKILL)) {
+        atomic_fetch_sub(&w->kills, 1);
+        return false;
+    }
+    if (w->n_ended < WATCH_ENDED_MAX) {
+        w->ended[w->n_ended].pid = pid;
+        w->ended[w->n_ended++].until_ms = clock_boottime_ms() + ENDING_MS;
+    }
+    return true;
 }
 
-static int64_t end_largest(struct watch *w, struct tree *t, int64_t sum, int64_t target)
+/* How many of the largest are enough; they are sorted. */
+static size_t count_needed(const struct tree *t, int64_t sum, int64_t target)
 {
-    int64_t kills = 0;
-    qsort(t->members + 1, t->count - 1, sizeof(t->members[0]), larger_first);
-    for (size_t i = 1; i < t->count && sum > target; i++) {
-        if (end_member(t->members[i].pid, w->root)) {
-            sum -= t->members[i].bytes;
-            kills++;
-        }
+    size_t count = 0;
+    for (size_t i = 0; i < t->count && (sum > target || !count); i++) {
+        if (t->members[i].spared)
+            continue;
+        sum -= t->members[i].bytes;
+        count++;
     }
-    return kills;
+    return count;
+}
+
+static bool end_first(struct watch *w, const struct tree *t, size_t count)
+{
+    bool any = false;
+    for (size_t i = 0; i < t->count && count; i++) {
+        if (t->members[i].spared || is_ending(w, t->members[i].pid))
+            continue;
+        any |= end_member(w, t->members[i].pid);
+        count--;
+    }
+    return any;
+}
+
+struct session {
+    pid_t id;
+    int64_t bytes;
+};
+
+static int larger_session_first(const void *a, const void *b)
+{
+    int64_t x = ((const struct session *)a)->bytes, y = ((const struct session *)b)->bytes;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static size_t sum_sessions(struct tree *t, struct session *sessions)
+{
+    size_t count = 0, at;
+    for (size_t i = 0; i < t->count; i++) {
+        struct member *m = &t->members[i];
+        pid_t parent;
+        if (m->spared || !read_stat(m->pid, &parent, &m->session))
+            continue;
+        for (at = 0; at < count && sessions[at].id != m->session; at++)
+            continue;
+        if (at == count)
+            sessions[count++] = (struct session){ m->session, 0 };
+        sessions[at].bytes += m->bytes;
+    }
+    qsort(sessions, count, sizeof(*sessions), larger_session_first);
+    return count;
+}
+
+static bool end_session(struct watch *w, const struct tree *t, pid_t session)
+{
+    bool any = false;
+    for (size_t i = 0; i < t->count; i++)
+        if (t->members[i].session == session && !t->members[i].spared && !is_ending(w, t->members[i].pid))
+            any |= end_member(w, t->members[i].pid);
+    return any;
+}
+
+static bool end_sessions(struct watch *w, struct tree *t, int64_t sum, int64_t target)
+{
+    bool any = false;
+    _cleanup_free_ struct session *sessions = xcalloc(t->count, sizeof(*sessions));
+    size_t count = sum_sessions(t, sessions);
+    for (size_t i = 0; i < count && (sum > target || !any); i++) {
+        any |= end_session(w, t, sessions[i].id);
+        sum -= sessions[i].bytes;
+    }
+    return any;
+}
+
+/* At least one goes, where there is one. */
+static bool end_largest(struct watch *w, struct tree *t, int64_t sum, int64_t target)
+{
+    qsort(t->members, t->count, sizeof(t->members[0]), larger_first);
+    size_t needed = count_needed(t, sum, target);
+    return needed <= FEW ? end_first(w, t, needed) : end_sessions(w, t, sum, target);
+}
+
+static int64_t next_target(struct watch *w)
+{
+    return ++w->over >= OVER_ENDS_ALL ? -1 : w->limit - w->limit / 8;
 }
 
 static int interval_for(int64_t room)
@@ -156,14 +280,14 @@ static int interval_for(int64_t room)
 
 int watch_sample(struct watch *w, bool *ret_killed)
 {
-    static struct tree tree;
-    int64_t sum = gather(&tree, w->root);
-    if (sum <= w->limit || sum <= w->allowed_rss) {
+    _cleanup_free_ struct tree *tree = xmalloc(sizeof(*tree));
+    forget_ended(w, clock_boottime_ms());
+    int64_t rss = gather(w, tree);
+    if (rss <= w->limit || rss <= w->allowed_rss) {
         w->over = 0;
-        return interval_for(sum <= w->limit ? w->limit - sum : 0);
+        return interval_for(rss <= w->limit ? w->limit - rss : 0);
     }
-    int64_t rss = sum;
-    sum = gather_exact(&tree);
+    int64_t sum = gather_exact(tree);
     if (sum <= w->limit) {
         w->over = 0;
         w->allowed_rss =
@@ -172,8 +296,17 @@ int watch_sample(struct watch *w, bool *ret_killed)
         return INTERVAL_MIN;
     }
     w->allowed_rss = 0;
-    int64_t kills = end_largest(w, &tree, sum, ++w->over >= OVER_ENDS_ALL ? -1 : w->limit - w->limit / 8);
-    w->kills += kills;
-    *ret_killed = kills > 0;
+    *ret_killed = end_largest(w, tree, sum, next_target(w));
     return INTERVAL_OVER;
+}
+
+void watch_relieve(struct watch *w)
+{
+    _cleanup_free_ struct tree *tree = xmalloc(sizeof(*tree));
+    forget_ended(w, clock_boottime_ms());
+    w->over = w->n_ended ? w->over : 0;
+    gather(w, tree);
+    int64_t sum = gather_exact(tree), target = next_target(w);
+    if (!w->n_ended || sum > target) /* else what was ended is on its way out, and nobody else need go */
+        end_largest(w, tree, sum, target);
 }
