@@ -265,6 +265,8 @@ int request_parse(const char *params, size_t length, const char *mount, struct r
     size_t size, headers;
 
     *ret = (struct request){ .body = BUFFER_INIT, .content_length = -1 };
+    if (length == 0)
+        params = ""; /* an empty buffer has no data at all */
     if (measure(params, length, &size, &headers, err) < 0) {
         id_random_hex(ret->id, 32);
         return -1;

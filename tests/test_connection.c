@@ -9,6 +9,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -98,8 +99,8 @@ static void stream_large(struct server *s, struct exchange *x)
 
 static void count(struct server *s, struct exchange *x)
 {
-    json_auto_t *value = json_pack("{s:i, s:i, s:i}", "gone", s->gone, "parked", s->parked, "open",
-                                   (int)listener_open_exchanges(s->listener));
+    json_auto_t *value = json_pack("{s:i, s:i, s:i, s:i}", "heap", (int)mallinfo2().uordblks, "gone", s->gone,
+                                   "parked", s->parked, "open", (int)listener_open_exchanges(s->listener));
 
     exchange_reply_json(x, 200, NULL, value);
 }
@@ -527,6 +528,28 @@ START_TEST(test_vanished_clients)
 }
 END_TEST
 
+START_TEST(test_parked_exchange_is_small)
+{
+    enum { MANY = 1000 };
+    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
+    int fds[MANY];
+
+    fcgi_add_request(&out, 1, false, "POST", "/park-long", "0123456789", 10);
+    int before = ask_count("heap");
+    for (int i = 0; i < MANY; i++) {
+        fds[i] = fcgi_connect(socket_path);
+        ck_assert(fcgi_send(fds[i], out.data, out.length));
+    }
+    ck_assert(becomes("parked", MANY, 5000));
+    int each = (ask_count("heap") - before) / MANY - (int)sizeof(struct parked) - 16;
+    printf("heap of a parked connection with its exchange: %d bytes\n", each);
+    ck_assert_int_lt(each, 500);
+    for (int i = 0; i < MANY; i++)
+        close(fds[i]);
+    ck_assert(becomes("parked", 0, 5000));
+}
+END_TEST
+
 static void check_large(const char *uri, bool slow)
 {
     _cleanup_buffer_ struct buffer out = BUFFER_INIT;
@@ -732,6 +755,7 @@ int main(void)
     tcase_add_test(protocol, test_short_body_is_refused);
     tcase_add_test(protocol, test_half_closed_client_gets_its_answer);
     tcase_add_test(protocol, test_vanished_clients);
+    tcase_add_test(protocol, test_parked_exchange_is_small);
     tcase_add_test(protocol, test_large_answers);
     tcase_add_test(protocol, test_drain);
     tcase_add_test(crowd, test_silent_clients_are_dropped);
