@@ -186,23 +186,6 @@ static void name_agent(void)
         setenv("WORKSPACE_AGENT", path, 1);
 }
 
-void house_open(struct house *h, const char *parent, const char *const *settings)
-{
-    _cleanup_error_ struct error err = ERROR_INIT;
-    name_agent();
-    for (; settings != NULL && *settings != NULL; settings++)
-        putenv(xstrdup(*settings));
-    snprintf(h->dir, sizeof(h->dir), "%s/house-XXXXXX", parent != NULL ? parent : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(h->dir));
-    _cleanup_free_ char *state = xasprintf("WORKSPACE_STATE_DIR=%s", h->dir);
-    const char *overrides[] = { state, NULL };
-    h->config = config_load(NULL, overrides, &err);
-    ck_assert_msg(h->config != NULL, "%s", err.message);
-    h->state = state_open(h->dir, &err);
-    ck_assert_msg(h->state != NULL, "%s", err.message);
-    h->events = events_cache_new(h->dir, 8);
-}
-
 /* Every process that names the directory in its command line. */
 static void end_processes(const char *dir)
 {
@@ -228,6 +211,44 @@ static void end_processes(const char *dir)
         closedir(proc);
 }
 
+static struct house *opened;
+
+/* A test that failed never comes to house_close. */
+static void clean_up(void)
+{
+    if (opened == NULL)
+        return;
+    end_processes(opened->dir);
+    io_remove_tree(AT_FDCWD, opened->dir, NULL);
+}
+
+static void set_variable(const char *setting)
+{
+    const char *equals = strchr(setting, '=');
+    _cleanup_free_ char *name = xstrndup(setting, (size_t)(equals - setting));
+    setenv(name, equals + 1, 1);
+}
+
+void house_open(struct house *h, const char *parent, const char *const *settings)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    name_agent();
+    for (; settings != NULL && *settings != NULL; settings++)
+        set_variable(*settings);
+    snprintf(h->dir, sizeof(h->dir), "%s/house-XXXXXX", parent != NULL ? parent : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(h->dir));
+    _cleanup_free_ char *state = xasprintf("WORKSPACE_STATE_DIR=%s", h->dir);
+    const char *overrides[] = { state, NULL };
+    if (opened == NULL)
+        atexit(clean_up);
+    opened = h;
+    h->config = config_load(NULL, overrides, &err);
+    ck_assert_msg(h->config != NULL, "%s", err.message);
+    h->state = state_open(h->dir, &err);
+    ck_assert_msg(h->state != NULL, "%s", err.message);
+    h->events = events_cache_new(h->dir, 8);
+}
+
 void house_close(struct house *h)
 {
     end_processes(h->dir);
@@ -237,6 +258,7 @@ void house_close(struct house *h)
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
     io_remove_tree(AT_FDCWD, h->dir, NULL);
+    opened = NULL;
 }
 
 json_t *house_record(char id[static ID_SIZE], json_t *spec)
