@@ -157,6 +157,8 @@ install: programs
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(SYSCONFDIR)/workspace-fcgi
 	install -m 0755 $(BUILD)/workspace-fcgi $(DESTDIR)$(BINDIR)/workspace-fcgi
 	install -m 0755 $(BUILD)/workspace-agent $(DESTDIR)$(LIBEXECDIR)/workspace-agent
+	install -d $(DESTDIR)$(PREFIX)/share/workspace-fcgi
+	install -m 0644 conf/lighttpd.conf conf/lighttpd-fragment.conf $(DESTDIR)$(PREFIX)/share/workspace-fcgi/
 	install -m 0640 conf/workspace-fcgi.conf $(DESTDIR)$(SYSCONFDIR)/workspace-fcgi/workspace-fcgi.conf.sample
 
 help:
