@@ -3,6 +3,7 @@
  */
 #include "lib/agent/supervise.h"
 
+#include "lib/agent/guard.h"
 #include "lib/base/process.h"
 
 #include <errno.h>
@@ -52,6 +53,7 @@ static int set_filter(const struct launch_rules *rules)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -1;
+    guard_install();
     return rules->filter.len ? prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &rules->filter) : 0;
 }
 
