@@ -65,6 +65,8 @@ static void error_start(struct error *err, enum error_code code)
 {
     error_clear(err);
     err->code = code;
+    err->retry_after =
+        code == ERROR_TOO_MANY ? 1 : 0; /* every 429 says when; who knows better sets it afterwards */
 }
 
 int error_set(struct error *err, enum error_code code, const char *format, ...)
@@ -92,7 +94,9 @@ int error_errno(struct error *err, enum error_code code, int number, const char 
     va_end(args);
     const char *text = strerrordesc_np(number);
     bool full = number == ENOSPC || number == EDQUOT;
-    return error_set(err, full ? ERROR_FULL : code, "%s: %s (%s)", context, error_errno_name(number),
+    if (full)
+        return error_set(err, ERROR_FULL, "%s: the disk is full (%s)", context, error_errno_name(number));
+    return error_set(err, code, "%s: %s (%s)", context, error_errno_name(number),
                      text != NULL ? text : "unknown");
 }
 

@@ -134,11 +134,9 @@ static int check_start(const struct keeper *k, struct error *err)
     if (k->stop.wanted || k->agent_gone)
         return error_set(err, ERROR_UNAVAILABLE, "the workspace is stopping");
     if (k->live >= KEEPER_EXECS_MAX) {
-        if (err != NULL)
-            err->retry_after = 1;
         return error_set(err, ERROR_TOO_MANY, "%d commands run in this workspace already", KEEPER_EXECS_MAX);
     }
-    return k->journal.full ? error_set(err, ERROR_FULL, "the workspace's log takes no more") : 0;
+    return k->journal.full ? error_set(err, ERROR_FULL, "the disk is full: the workspace's log takes no more") : 0;
 }
 
 static void exec_begin(struct keeper *k, const struct exec_request *request, const char *workdir,

@@ -310,7 +310,8 @@ START_TEST(a_fork_bomb_ends_inside_while_others_answer)
     json_decref(api(the, 200, "POST", path, make_json("{s:s, s:b}", "signal_name", "KILL", "tree", 1)));
     exec_run_command(the, ws, "sleep 0.5; echo back", &log);
     char *end = json_dumps(log.exit, 0), *problem = json_dumps(log.error, 0);
-    ck_assert_msg(strcmp(log.out, "back\n") == 0, "'%s' '%s' %s %s", log.out, log.err, end, problem ? problem : "");
+    ck_assert_msg(strcmp(log.out, "back\n") == 0, "'%s' '%s' %s %s", log.out, log.err, end,
+                  problem ? problem : "");
     free(end);
     free(problem);
     exec_log_clear(&log);
