@@ -85,7 +85,7 @@ START_TEST(error_texts)
     error_errno(&err, ERROR_DRIVER, EDQUOT, "cannot write");
     ck_assert_int_eq(err.code, ERROR_FULL);
     error_set(&err, ERROR_INVALID, "%s again", err.message);
-    ck_assert_str_eq(err.message, "cannot write: EDQUOT (Disk quota exceeded) again");
+    ck_assert_str_eq(err.message, "cannot write: the disk is full (EDQUOT) again");
     ck_assert_int_eq(error_set(NULL, ERROR_INVALID, "nobody listens"), -1);
     ck_assert_str_eq(error_errno_name(12345), "E?");
 }
