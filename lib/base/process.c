@@ -12,6 +12,7 @@
 #include <strings.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 /* proc_pid_stat(5): the name stands in parentheses and may hold anything, also ')'; field 3 follows the last
  * one. */
@@ -105,11 +106,16 @@ int process_pidfd_wait(int pidfd, int timeout_ms)
     }
 }
 
+#define KERNEL_SIGNALS 64
+
 void process_reset_signals(void)
 {
-    struct sigaction action = { .sa_handler = SIG_DFL };
-    for (int number = 1; number < NSIG; number++)
-        sigaction(number, &action, NULL); /* KILL, STOP and the C library's own refuse: nothing to reset */
+    /* The kernel's own call: the C library's refuses the two signals that it keeps for itself, which a parent
+     * may have set to be ignored. All zero is SIG_DFL with no flags, on every architecture; KILL and STOP
+     * refuse: nothing to reset. */
+    static const unsigned long by_default[8];
+    for (int number = 1; number <= KERNEL_SIGNALS; number++)
+        syscall(SYS_rt_sigaction, number, by_default, NULL, KERNEL_SIGNALS / 8);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

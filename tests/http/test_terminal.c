@@ -183,15 +183,18 @@ START_TEST(stop_and_continue_reach_the_command)
     char ex[40];
     struct exec_log log;
     exec_start_command(
-        the, ws, "trap 'echo usr1' USR1; echo ready; for k in $(seq 40); do sleep 0.05; done; echo end", ex);
+        the, ws, "exec 2>/dev/null; trap 'echo usr1' USR1; echo ready; while :; do sleep 0.05; done", ex);
     exec_wait_output(the, ws, ex, "ready", 5000);
     post(ex, "cancel", make_json("{s:s}", "signal_name", "USR1"));
     exec_wait_output(the, ws, ex, "usr1", 5000);
     post(ex, "cancel", make_json("{s:s}", "signal_name", "STOP"));
     sleep_ms(300);
     post(ex, "cancel", make_json("{s:s}", "signal_name", "CONT"));
+    post(ex, "cancel", make_json("{s:s}", "signal_name", "USR1"));
+    exec_wait_output(the, ws, ex, "usr1\nusr1", 5000);
+    post(ex, "cancel", make_json("{s:s}", "signal_name", "KILL"));
     exec_follow(the, ws, ex, 10000, &log);
-    ck_assert_str_eq(log.state, "finished");
+    ck_assert_str_eq(log.state, "cancelled");
     exec_log_clear(&log);
 }
 END_TEST
