@@ -399,8 +399,9 @@ START_TEST(a_large_synchronous_answer_keeps_head_and_tail)
 {
     char path[128];
     snprintf(path, sizeof path, "/api/workspaces/%s/exec", ws);
-    char *body = json_dumps(
-        make_json("{s:s}", "command", "echo HEAD; head -c 5000000 /dev/zero | tr '\\0' '\\n'; echo TAIL"), 0);
+    json_auto_t *request =
+        make_json("{s:s}", "command", "echo HEAD; head -c 5000000 /dev/zero | tr '\\0' '\\n'; echo TAIL");
+    char *body = json_dumps(request, 0);
     struct http_options o = { .body = body };
     struct answer a = http_send(the, "POST", path, &o);
     ck_assert_int_eq(a.status, 200);
