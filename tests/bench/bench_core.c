@@ -23,7 +23,9 @@ static double plain_first_byte(const char *const *argv)
     must_hold(pipe2(ends, O_CLOEXEC) == 0);
     pid_t pid = fork();
     if (pid == 0) {
+        int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
         dup2(ends[1], STDOUT_FILENO);
+        dup2(nowhere, STDERR_FILENO);
         execvp(argv[0], (char *const *)argv);
         _exit(127);
     }
@@ -102,7 +104,7 @@ static void bench_create(void)
 static void bench_start(void)
 {
     struct samples measured = { 0 }, plain = { 0 };
-    static const char *const bash[] = { "env", "-i", "bash", "-lc", "echo hi", NULL };
+    static const char *const bash[] = { "env", "-i", "HOME=/tmp", "bash", "-lc", "echo hi", NULL };
     for (int k = 0; k < 200; k++) {
         char ex[40];
         double started = now_us();
@@ -289,11 +291,11 @@ int main(void)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = { { "create", bench_create },       { "start", bench_start },
-                  { "wake1", bench_wake_one },      { "wake500", bench_wake_many },
-                  { "status", bench_status },       { "capture", bench_capture },
-                  { "read", bench_read_back },      { "idle", bench_idle },
-                  { "parked", bench_parked_memory } };
+    } parts[] = { { "create", bench_create },  { "start", bench_start },
+                  { "wake1", bench_wake_one }, { "wake500", bench_wake_many },
+                  { "idle", bench_idle },      { "parked", bench_parked_memory },
+                  { "status", bench_status },  { "capture", bench_capture },
+                  { "read", bench_read_back } };
     const char *only = getenv("ONLY"); /* names, e.g. ONLY="start read" */
     for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++)
         if (!only || strstr(only, parts[k].name))
