@@ -242,7 +242,7 @@ START_TEST(opening_on_a_full_disk_is_an_error)
         struct error problem = ERROR_INIT;
         struct events_writer *w = events_writer_open(&options, &problem);
         if (w) {
-            struct exec_head head;
+            struct exec_head head = { .state = EXEC_STARTING };
             json_auto_t *info = json_object();
             id_make(ID_EXEC, head.id);
             ck_assert_int_eq(events_begin(w, &problem), 0);

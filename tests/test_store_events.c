@@ -512,7 +512,7 @@ START_TEST(dead_readers_are_cleared)
     struct events_writer *w = logs_open(scratch, workspace, 64 * KB, MB);
     logs_add(w, &head);
     logs_write(w, &head, 10, 100);
-    for (int i = 0; i < 300; i++) { /* more than there are slots */
+    for (int i = 0; i < 400; i++) { /* more than there are slots */
         pid_t pid = fork();
         if (pid == 0) {
             struct events_cache *cache = events_cache_new(scratch, 2);

@@ -1,6 +1,7 @@
 /* One workspace's logs: the LMDB environment <state_dir>/events/<ws>/, written by its keeper alone (or, with the keeper dead, by the warden
  * under the workspace's lock), opened read-only by workers. Exec records and their events change in one transaction.
- * MDB_NOSYNC, flushed each second by events_flush and on close; a marker file with the boot id stands while a writer has it open.
+ * MDB_NOSYNC, flushed each second by events_writer_flush (also the first one, which makes the marker durable) and on close; a marker file with
+ * the boot id stands while a writer has it open.
  *
  * Key of an event: u32 stream + u64 seq, big-endian. Value: CRC32C of the rest, type, flags, microseconds (wall), raw bytes. */
 #ifndef STORE_EVENTS_H

@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 
 #define JOURNAL_KEPT     (1u << 20) /* what an idle writer may hold on to */
+#define MARKER_AFTER     (4u << 20)
 #define READERS_CHECK_MS 10000
 #define OPERATION_DELETE 0x80000000u
 
@@ -200,11 +201,23 @@ static void finish(struct events_writer *w)
     w->journal.length = 0;
 }
 
+static int secure_marker(struct events_writer *w, struct error *err)
+{
+    if (atomic_load_explicit(&w->marker_durable, memory_order_relaxed))
+        return 0;
+    w->written += w->journal.length;
+    return w->written < MARKER_AFTER ? 0 : events_secure_marker(w, err);
+}
+
 int events_commit(struct events_writer *w, struct error *err)
 {
     int result;
     if (batch_require(w, err) < 0)
         return -1;
+    if (secure_marker(w, err) < 0) {
+        events_abort(w);
+        return -1;
+    }
     while ((result = environment_commit(STEAL(w->txn))) == MDB_MAP_FULL)
         if (replay_in_larger_map(w, err) < 0)
             break;

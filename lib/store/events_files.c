@@ -25,16 +25,34 @@ int events_damaged(struct error *err, const char *what)
 }
 
 /* ---- the marker ---- */
-/* Durable before the first unsynced page can reach the disk. Never half written: a marker that cannot be read
- * hides the logs. */
+/* Never half written: a marker that cannot be read hides the logs. Not durable yet, see marker_sync. */
 int marker_write(const char *directory, struct error *err)
 {
     char text[CLOCK_BOOT_ID_SIZE];
     _cleanup_close_ int dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dirfd < 0)
         return error_errno(err, ERROR_INTERNAL, errno, "open the log");
+    _cleanup_close_ int fd =
+        openat(dirfd, MARKER_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0660);
+    if (fd < 0)
+        return error_errno(err, ERROR_INTERNAL, errno, "mark the log as open");
     clock_boot_id(text);
-    return io_replace_file(dirfd, MARKER_NAME, text, strlen(text), 0660, err);
+    if (io_inherit_owner(dirfd, fd, err) < 0 || io_write_all(fd, text, strlen(text), err) < 0) {
+        unlinkat(dirfd, MARKER_NEW, 0);
+        return -1;
+    }
+    if (renameat(dirfd, MARKER_NEW, dirfd, MARKER_NAME) < 0)
+        return error_errno(err, ERROR_INTERNAL, errno, "mark the log as open");
+    return 0;
+}
+
+int marker_sync(const char *directory, struct error *err)
+{
+    _cleanup_close_ int dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int fd = dirfd < 0 ? -1 : openat(dirfd, MARKER_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) < 0 || fsync(dirfd) < 0)
+        return error_errno(err, ERROR_INTERNAL, errno, "mark the log as open");
+    return 0;
 }
 
 void marker_remove(const char *directory)

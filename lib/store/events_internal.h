@@ -8,10 +8,12 @@
 #include "lib/store/events_format.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #define EVENTS_READERS 254
 #define MARKER_NAME    "open"
+#define MARKER_NEW     "open.new"
 
 /* One environment open for reading, by one thread. The transaction and the cursor are made once, renewed for
  * each read and reset after it. */
@@ -44,9 +46,15 @@ struct events_writer {
     int64_t readers_checked_ms;
     char *directory; /* <state_dir>/events/<ws> */
     struct events_reader reader;
+    uint64_t written; /* bytes of batches while the marker was not durable */
+    atomic_bool marker_durable;
     pthread_mutex_t sync_lock;
     int sync_fd; /* of data.mdb, so that a flush needs nothing of the environment */
 };
+
+/* The marker must reach the disk before pages of the environment do. By themselves those stay in memory for
+ * seconds, so opening does not wait: the first flush, or the batch that makes it many pages, sees to it. */
+int events_secure_marker(struct events_writer *w, struct error *err);
 
 /* Operations of the open batch (events_batch.c). -1 = the batch failed. */
 int batch_put(struct events_writer *w, const struct events_key *key, const void *head, size_t head_size,
@@ -69,6 +77,7 @@ int events_damaged(struct error *err, const char *what); /* ERROR_INTERNAL and a
 /* Files (events_files.c). */
 char *events_directory(const char *state_dir, const char *workspace_id);
 int marker_write(const char *directory, struct error *err);
+int marker_sync(const char *directory, struct error *err);
 void marker_remove(const char *directory);
 bool marker_is_foreign(const char *directory); /* there, and of another boot: the files may be damaged */
 int events_set_aside(const char *directory, const char *why, struct error *err);

@@ -202,12 +202,32 @@ struct events_writer *events_writer_open(const struct events_options *options, s
     return NULL;
 }
 
+static int secure_marker_locked(struct events_writer *w, struct error *err)
+{
+    if (atomic_load(&w->marker_durable))
+        return 0;
+    if (marker_sync(w->directory, err) < 0)
+        return -1;
+    atomic_store(&w->marker_durable, true);
+    return 0;
+}
+
+int events_secure_marker(struct events_writer *w, struct error *err)
+{
+    pthread_mutex_lock(&w->sync_lock);
+    int result = secure_marker_locked(w, err);
+    pthread_mutex_unlock(&w->sync_lock);
+    return result;
+}
+
 int events_writer_flush(struct events_writer *w, struct error *err)
 {
     pthread_mutex_lock(&w->sync_lock);
-    int result = fdatasync(w->sync_fd) < 0 ? errno : 0;
+    int result = secure_marker_locked(w, err);
+    if (result == 0 && fdatasync(w->sync_fd) < 0)
+        result = error_errno(err, ERROR_INTERNAL, errno, "flush the log");
     pthread_mutex_unlock(&w->sync_lock);
-    return result == 0 ? 0 : error_errno(err, ERROR_INTERNAL, result, "flush the log");
+    return result;
 }
 
 /* The marker stays where the flush failed: the next writer verifies after a power cut. */
