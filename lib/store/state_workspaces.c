@@ -1,9 +1,11 @@
-/* Owns the records of workspaces and what stands beside them: the index by owner, the user ids in use, the
- * idempotency keys. Knows nothing of what a workspace does. */
+/* Owns the records of workspaces and their index by owner; user ids and idempotency keys are booked in the
+ * same transactions. Knows nothing of what a workspace does. */
 #include "lib/store/state.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/ids.h"
+#include "lib/store/state_keys.h"
+#include "lib/store/state_uids.h"
 #include "lib/store/transaction.h"
 
 #include <inttypes.h>
@@ -11,25 +13,12 @@
 
 /* ---- keys ---- */
 #define OWNER_KEY_SIZE (ID_HASH_SIZE + ID_SIZE)
-#define UID_KEY_SIZE   11
-#define UID_LIMIT      INT64_C(4294967295)
 
 /* Owners are names from outside, of any length; hashed, they are keys. */
 static void owner_key(const char *owner, const char *id, char key[static OWNER_KEY_SIZE])
 {
     id_hash(owner, strlen(owner), key);
     snprintf(key + ID_HASH_SIZE - 1, ID_SIZE, "%s", id);
-}
-
-static void uid_key(int64_t uid, char key[static UID_KEY_SIZE])
-{
-    snprintf(key, UID_KEY_SIZE, "%010" PRIu32, (uint32_t)uid);
-}
-
-static void idempotency_key(const char *principal, const char *key, char hash[static ID_HASH_SIZE])
-{
-    _cleanup_free_ char *both = xasprintf("%s\n%s", principal, key);
-    id_hash(both, strlen(both), hash);
 }
 
 static const char *member(const json_t *record, const char *name)
@@ -162,117 +151,18 @@ struct create_arguments {
     json_t *record;
     const struct state_idempotency *idem;
     char hash[ID_HASH_SIZE];
-    int64_t max_workspaces, uid_base, uid_count;
+    int64_t max_workspaces;
+    struct uid_range uids;
     json_t *existing;
     int64_t now_s;
 };
-
-/* The key's record while it counts: 1, 0, -1. */
-static int find_key(struct transaction *t, const char *hash, int64_t now_s, json_t **ret, struct error *err)
-{
-    json_t *record = NULL;
-    int found = transaction_get(t, TABLE_KEY, hash, &record, err);
-    if (found <= 0)
-        return found;
-    if (json_integer_value(json_object_get(record, "expires_s")) <= now_s) {
-        json_decref(record);
-        return 0;
-    }
-    *ret = record;
-    return 1;
-}
-
-static json_t *public_key_record(const json_t *record)
-{
-    return json_pack("{s:s, s:s}", "workspace_id", member(record, "workspace_id"), "digest",
-                     member(record, "digest"));
-}
-
-struct gap {
-    int64_t candidate, end;
-};
-
-static int find_gap(void *user, const char *key, const json_t *value, struct error *err)
-{
-    struct gap *gap = user;
-    (void)value, (void)err;
-    if (strtoll(key, NULL, 10) != gap->candidate)
-        return 1;
-    gap->candidate++;
-    return gap->candidate >= gap->end;
-}
-
-static int first_free(struct transaction *t, int64_t from, int64_t end, int64_t *ret, struct error *err)
-{
-    char key[UID_KEY_SIZE];
-    struct gap gap = { from, end };
-    if (from >= end)
-        return 0;
-    uid_key(from, key);
-    if (transaction_each(t, TABLE_UID, key, find_gap, &gap, err) < 0)
-        return -1;
-    *ret = gap.candidate;
-    return gap.candidate < end;
-}
-
-/* Round and round, so that a uid rests as long as can be before another workspace gets it. */
-static int pick_uid(struct transaction *t, const struct create_arguments *a, int64_t *ret, struct error *err)
-{
-    json_auto_t *stored = NULL;
-    int64_t end = a->uid_base + a->uid_count;
-    if (transaction_get(t, TABLE_META, "next_uid", &stored, err) < 0)
-        return -1;
-    int64_t next = json_integer_value(stored);
-    if (next < a->uid_base || next >= end)
-        next = a->uid_base;
-    int found = first_free(t, next, end, ret, err);
-    if (found == 0)
-        found = first_free(t, a->uid_base, next, ret, err);
-    if (found < 0)
-        return -1;
-    if (found == 0)
-        return error_set(err, ERROR_TOO_MANY, "all %" PRId64 " user ids for workspaces are taken",
-                         a->uid_count);
-    json_auto_t *following = json_integer(*ret + 1);
-    return transaction_put(t, TABLE_META, "next_uid", following, err);
-}
-
-static int give_uid(struct transaction *t, const struct create_arguments *a, const char *id,
-                    struct error *err)
-{
-    char key[UID_KEY_SIZE];
-    int64_t uid = 0;
-    if (a->uid_count <= 0)
-        return 0;
-    if (a->uid_base < 1 || a->uid_count > UID_LIMIT || a->uid_base > UID_LIMIT - a->uid_count)
-        return error_set(err, ERROR_INTERNAL, "the range of user ids is none");
-    if (pick_uid(t, a, &uid, err) < 0)
-        return -1;
-    json_object_set_new(a->record, "uid", json_integer(uid));
-    json_auto_t *value = json_string(id);
-    uid_key(uid, key);
-    return transaction_put(t, TABLE_UID, key, value, err);
-}
-
-static int put_key(struct transaction *t, const struct create_arguments *a, const char *id, struct error *err)
-{
-    if (!a->idem)
-        return 0;
-    json_auto_t *record = json_pack("{s:i, s:s, s:s, s:I}", "v", 1, "workspace_id", id, "digest",
-                                    a->idem->digest ? a->idem->digest : "", "expires_s",
-                                    (json_int_t)(a->now_s + a->idem->ttl_s));
-    json_auto_t *hash = json_string(a->hash);
-    if (transaction_put(t, TABLE_KEY, a->hash, record, err) < 0)
-        return -1;
-    return transaction_put(t, TABLE_WORKSPACE_KEY, id, hash, err);
-}
 
 static int create_body(struct transaction *t, void *user, struct error *err)
 {
     struct create_arguments *a = user;
     const char *id = member(a->record, "workspace_id");
     char key[OWNER_KEY_SIZE];
-    int found = a->idem ? find_key(t, a->hash, a->now_s, &a->existing, err) : 0;
+    int found = a->idem ? state_key_find(t, a->hash, a->now_s, &a->existing, err) : 0;
     if (found != 0)
         return found;
     if ((found = transaction_get(t, TABLE_WORKSPACE, id, NULL, err)) > 0)
@@ -283,7 +173,8 @@ static int create_body(struct transaction *t, void *user, struct error *err)
         return error_set(err, ERROR_TOO_MANY,
                          "there are %" PRId64 " workspaces, the most that this gateway keeps",
                          a->max_workspaces);
-    if (give_uid(t, a, id, err) < 0 || put_key(t, a, id, err) < 0)
+    if (state_uid_give(t, &a->uids, a->record, id, err) < 0 ||
+        (a->idem && state_key_put(t, a->idem, a->hash, a->now_s, id, err) < 0))
         return -1;
     owner_key(member(a->record, "owner"), id, key);
     if (transaction_put(t, TABLE_OWNER, key, json_true(), err) < 0)
@@ -299,47 +190,21 @@ int state_create_workspace(struct state *s, json_t *record, const struct state_i
         .record = record,
         .idem = idem,
         .max_workspaces = max_workspaces,
-        .uid_base = uid_base,
-        .uid_count = uid_count,
+        .uids = { uid_base, uid_count },
         .now_s = clock_wall_s(),
     };
     if (!id_is_valid(ID_WORKSPACE, member(record, "workspace_id")))
         return error_set(err, ERROR_INTERNAL, "a workspace needs its id");
     if (idem)
-        idempotency_key(idem->principal, idem->key, a.hash);
+        state_key_hash(idem->principal, idem->key, a.hash);
     int result = transaction_write(s, create_body, &a, err);
     if (result == 1 && ret_existing)
-        *ret_existing = public_key_record(a.existing);
+        *ret_existing = state_key_public(a.existing);
     json_decref(a.existing);
     return result;
 }
 
 /* ---- removing ---- */
-static int remove_uid(struct transaction *t, const json_t *record, const char *id, struct error *err)
-{
-    char key[UID_KEY_SIZE];
-    json_auto_t *holder = NULL;
-    int64_t uid = json_integer_value(json_object_get(record, "uid"));
-    if (uid <= 0 || uid > UID_LIMIT)
-        return 0;
-    uid_key(uid, key);
-    int found = transaction_get(t, TABLE_UID, key, &holder, err);
-    if (found <= 0 || !json_is_string(holder) || strcmp(json_string_value(holder), id) != 0)
-        return found < 0 ? -1 : 0;
-    return transaction_delete(t, TABLE_UID, key, err);
-}
-
-static int remove_key(struct transaction *t, const char *id, bool forget, struct error *err)
-{
-    json_auto_t *hash = NULL;
-    int found = transaction_get(t, TABLE_WORKSPACE_KEY, id, &hash, err);
-    if (found <= 0)
-        return found;
-    if (forget && json_is_string(hash) && transaction_delete(t, TABLE_KEY, json_string_value(hash), err) < 0)
-        return -1;
-    return transaction_delete(t, TABLE_WORKSPACE_KEY, id, err);
-}
-
 static int remove_body(struct transaction *t, void *user, struct error *err)
 {
     const struct record_arguments *a = user;
@@ -349,7 +214,7 @@ static int remove_body(struct transaction *t, void *user, struct error *err)
     if (found <= 0)
         return found < 0 ? -1 : 1;
     owner_key(member(record, "owner"), a->id, key);
-    if (remove_uid(t, record, a->id, err) < 0 || remove_key(t, a->id, a->forget_key, err) < 0 ||
+    if (state_uid_release(t, record, a->id, err) < 0 || state_key_release(t, a->id, a->forget_key, err) < 0 ||
         transaction_delete(t, TABLE_OWNER, key, err) < 0)
         return -1;
     return transaction_delete(t, TABLE_WORKSPACE, a->id, err);
@@ -421,74 +286,4 @@ int state_list_workspaces(struct state *s, const char *owner, const char *after,
         return -1;
     *ret = json_incref(array);
     return 0;
-}
-
-/* ---- idempotency keys ---- */
-struct key_arguments {
-    char hash[ID_HASH_SIZE];
-    int64_t now_s;
-    json_t *record, *expired;
-};
-
-static int find_key_body(struct transaction *t, void *user, struct error *err)
-{
-    struct key_arguments *a = user;
-    int found = find_key(t, a->hash, a->now_s, &a->record, err);
-    return found == 0  ? error_set(err, ERROR_NOT_FOUND, "this Idempotency-Key was not used")
-           : found < 0 ? -1
-                       : 0;
-}
-
-int state_find_idempotency(struct state *s, const char *principal, const char *key, json_t **ret,
-                           struct error *err)
-{
-    struct key_arguments a = { .now_s = clock_wall_s() };
-    idempotency_key(principal, key, a.hash);
-    if (transaction_read(s, find_key_body, &a, err) < 0)
-        return -1;
-    *ret = public_key_record(a.record);
-    json_decref(a.record);
-    return 0;
-}
-
-static int collect_expired(void *user, const char *key, const json_t *value, struct error *err)
-{
-    struct key_arguments *a = user;
-    (void)err;
-    if (json_integer_value(json_object_get(value, "expires_s")) <= a->now_s)
-        json_array_append_new(a->expired, json_string(key));
-    return 0;
-}
-
-static int collect_body(struct transaction *t, void *user, struct error *err)
-{
-    return transaction_each(t, TABLE_KEY, "", collect_expired, user, err);
-}
-
-static int prune_body(struct transaction *t, void *user, struct error *err)
-{
-    struct key_arguments *a = user;
-    size_t i;
-    json_t *key;
-    json_array_foreach(a->expired, i, key)
-    {
-        json_auto_t *record = NULL;
-        int found = transaction_get(t, TABLE_KEY, json_string_value(key), &record, err);
-        /* Used again since it was collected: it stays. */
-        if (found > 0 && json_integer_value(json_object_get(record, "expires_s")) > a->now_s)
-            continue;
-        if (found < 0 || transaction_delete(t, TABLE_KEY, json_string_value(key), err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* Looks first: a write is a durable commit. */
-int state_prune(struct state *s, int64_t now_s, struct error *err)
-{
-    json_auto_t *expired = json_array();
-    struct key_arguments a = { .now_s = now_s, .expired = expired };
-    if (transaction_read(s, collect_body, &a, err) < 0)
-        return -1;
-    return json_array_size(expired) == 0 ? 0 : transaction_write(s, prune_body, &a, err);
 }

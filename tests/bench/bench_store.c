@@ -65,6 +65,23 @@ static void capture(struct events_writer *w, const char *what, size_t size, size
     print_rate(what, done, started, w);
 }
 
+/* Several loud commands at once, with batches of odd sizes: does the free list stay in order? */
+static void capture_interleaved(struct events_writer *w, int64_t total)
+{
+    char data[EVENT_DATA_MAX];
+    struct exec_head heads[4];
+    memset(data, 'i', sizeof data);
+    for (size_t i = 0; i < 4; i++)
+        new_exec(w, &heads[i]);
+    int64_t started = clock_boottime_us(), done = 0, batch;
+    for (int64_t turn = 0; done < total; turn++, done += batch) {
+        batch = 3000 + turn * 7919 % (MEGABYTE / 2);
+        write_batch(w, &heads[turn % 4], data, (size_t)(1000 + turn * 3571 % (EVENT_DATA_MAX - 1000)),
+                    (size_t)batch);
+    }
+    print_rate("capture 2 GB of four commands in turn, mixed sizes", done, started, w);
+}
+
 static bool count(void *user, const struct event *event)
 {
     *(int64_t *)user += (int64_t)event->length;
@@ -166,6 +183,7 @@ int main(void)
     capture(w, "the same, 16 KB a commit", EVENT_DATA_MAX, EVENT_DATA_MAX, INT64_C(500) * MEGABYTE);
     capture(w, "capture 200 MB, 4000 B events, 256 KB a commit", 4000, MEGABYTE / 4, INT64_C(200) * MEGABYTE);
     capture(w, "capture 50 MB, 100 B events, 256 KB a commit", 100, MEGABYTE / 4, INT64_C(50) * MEGABYTE);
+    capture_interleaved(w, INT64_C(2000) * MEGABYTE);
     read_back(w);
     small_commits(w);
     events_writer_close(w);
