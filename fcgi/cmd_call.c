@@ -75,6 +75,8 @@ int cmd_call(const struct config *config, int argc, char **argv)
         list_operations(stderr);
         return 2;
     }
+    if (config->log_file[0] == '\0' && !log_enabled(LOG_LEVEL_DEBUG))
+        log_init("call", LOG_LEVEL_WARNING, NULL); /* a terminal shows the answer alone */
     _cleanup_error_ struct error err = ERROR_INIT;
     json_auto_t *in = read_input(argc == 3 ? argv[2] : NULL, &err);
     int status = -1;

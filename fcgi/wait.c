@@ -294,7 +294,9 @@ static int unpack(struct parking *p, struct flight *f, struct call *call, struct
     f->in = json_incref(json_object_get(both, "in"));
     f->kept = json_incref(json_object_get(both, "kept"));
     f->memo = STEAL(p->memo);
-    return dispatch_fill(f, call, err);
+    int rc = dispatch_fill(f, call, err);
+    call->park.deadline_ms = f->deadline_ms;
+    return rc;
 }
 
 static struct parking *find_alike(struct watched *e, const struct call *call)
