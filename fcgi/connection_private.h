@@ -45,7 +45,8 @@ void connection_feed(struct connection *c, const char *data, size_t length);
 /* connection_reply.c */
 extern const struct exchange_carrier connection_carrier;
 /* connection.c */
-void connection_send(struct connection *c, const struct buffer *bytes); /* sends or queues */
+void connection_send(struct connection *c,
+                     struct buffer *bytes);         /* sends or queues; may take the bytes over */
 void connection_break(struct connection *c);        /* garbage came or the socket failed */
 void connection_end_exchange(struct connection *c); /* the answer is out: frees it, keeps or closes */
 void connection_forget(struct connection *c);       /* frees the exchange; tells on_gone where dispatched */

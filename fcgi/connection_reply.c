@@ -53,6 +53,7 @@ static void reply(struct exchange *x, int status, const char *content_type, cons
         return;
     }
     struct buffer *out = &c->all->output;
+    buffer_reserve(out, length + length / 4096 + 1024);
     append_head(out, x, status, content_type, headers, (int64_t)length);
     if (!is_head(x))
         record_append_stdout(out, c->id, body, length);
