@@ -3,7 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/store/crc32c.h"
-#include "lib/store/events_format.h"
+#include "lib/store/events_internal.h"
 #include "tests/support/logs.h"
 #include "tests/support/scratch.h"
 
@@ -150,6 +150,9 @@ START_TEST(a_head_keeps_every_member)
         .dropped_events = 9,
         .dropped_bytes = 10,
         .total_bytes = 11,
+        .stream_bytes = { 12, 13 },
+        .stream_dropped = { 14, 15 },
+        .counted = true,
         .reason = "ENOENT: no such file",
     };
     memcpy(full.id, head.id, ID_SIZE);
@@ -161,6 +164,7 @@ START_TEST(a_head_keeps_every_member)
     format_head(&full, a);
     format_head(&read, b);
     ck_assert_mem_eq(a, b, sizeof a);
+    ck_assert(read.counted && read.stream_bytes[1] == 13 && read.stream_dropped[0] == 14);
     ck_assert(read.has_returncode && read.timed_out && read.oom_killed && read.cancel_requested &&
               read.waiting_for_input && read.pty && read.stdin_closed);
     ck_assert_int_eq(read.state, EXEC_CANCELLED);
@@ -530,6 +534,152 @@ START_TEST(dead_readers_are_cleared)
 }
 END_TEST
 
+/* ---- both ends ---- */
+struct ends {
+    uint64_t front[200], back[200];
+    size_t front_count, back_count, front_limit, back_limit;
+};
+
+static bool take_front(void *user, const struct event *event)
+{
+    struct ends *ends = user;
+    ends->front[ends->front_count++] = event->seq;
+    return ends->front_count < ends->front_limit;
+}
+
+static bool take_back(void *user, const struct event *event)
+{
+    struct ends *ends = user;
+    ends->back[ends->back_count++] = event->seq;
+    return ends->back_count < ends->back_limit;
+}
+
+static void check_ends(struct events_reader *r, const char *id, size_t front, size_t back, uint64_t last)
+{
+    struct ends ends = { .front_limit = front, .back_limit = back };
+    struct exec_head head;
+    ck_assert_int_eq(events_read_ends(r, id, &head, take_front, take_back, &ends, &err), 0);
+    size_t count = last + 1 - head.first_seq;
+    ck_assert_uint_eq(ends.front_count, front < count ? front : count);
+    ck_assert_uint_eq(ends.back_count, back < count - ends.front_count ? back : count - ends.front_count);
+    for (size_t i = 0; i < ends.front_count; i++)
+        ck_assert_uint_eq(ends.front[i], head.first_seq + i);
+    for (size_t i = 0; i < ends.back_count; i++)
+        ck_assert_uint_eq(ends.back[i], last - i);
+}
+
+START_TEST(both_ends_never_meet_twice)
+{
+    struct events_writer *w = open_writer();
+    struct events_reader *r = events_writer_reader(w);
+    struct exec_head head, other;
+    struct ends none = { .front_limit = 1, .back_limit = 1 };
+    logs_add(w, &head);
+    ck_assert_int_eq(events_read_ends(r, head.id, &other, take_front, take_back, &none, &err), 0);
+    ck_assert_uint_eq(none.front_count + none.back_count, 0);
+    logs_add(w, &other);
+    logs_write(w, &head, 100, 3000);
+    logs_write(w, &other, 5, 3000); /* lies behind in the tree */
+    check_ends(r, head.id, 1, 1, 100);
+    check_ends(r, head.id, 10, 20, 100);
+    check_ends(r, head.id, 60, 60, 100);
+    check_ends(r, head.id, 100, 100, 100);
+    check_ends(r, head.id, 150, 1, 100);
+    logs_finish(w, &head, 5);
+    logs_append_text(w, &head, EVENT_STDOUT, EVENT_LATE, "late");
+    check_ends(r, head.id, 3, 3, 101);
+    check_ends(r, head.id, 150, 1, 101);
+    events_writer_close(w);
+}
+END_TEST
+
+static bool add_to_streams(void *user, const struct event *event)
+{
+    uint64_t *kept = user;
+    if ((event->type == EVENT_STDOUT || event->type == EVENT_STDERR) && !(event->flags & EVENT_LATE))
+        kept[event->type == EVENT_STDERR] += event->length;
+    return true;
+}
+
+/* What each stream wrote and lost is exact over any mixture, also beyond the log's limit. */
+START_TEST(streams_are_counted)
+{
+    struct events_writer *w = logs_open(scratch, workspace, 1 << 20, 200000);
+    struct exec_head head, read;
+    uint64_t written[2] = { 0 }, kept[2] = { 0 };
+    logs_add(w, &head);
+    for (size_t i = 0; i < 600; i++) {
+        char text[1000];
+        size_t length = i * 7 % sizeof text;
+        bool is_stderr = i % 3 == 0;
+        memset(text, 'x', length);
+        text[length] = '\0';
+        logs_append_text(w, &head, is_stderr ? EVENT_STDERR : EVENT_STDOUT, 0, text);
+        written[is_stderr] += length;
+        if (i % 50 == 0)
+            logs_append_text(w, &head, EVENT_STATUS, 0, "\"state\":\"running\"");
+    }
+    logs_finish(w, &head, 5);
+    logs_append_text(w, &head, EVENT_STDOUT, EVENT_LATE, "late output is not counted");
+    ck_assert_int_eq(events_get_exec(events_writer_reader(w), head.id, &read, &err), 0);
+    ck_assert(read.counted && read.dropped_events > 0);
+    ck_assert_int_eq(events_read(events_writer_reader(w), head.id, 0, &read, add_to_streams, kept, &err), 0);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_uint_eq(read.stream_bytes[i], written[i]);
+        ck_assert_uint_eq(read.stream_bytes[i] - read.stream_dropped[i], kept[i]);
+    }
+    events_writer_close(w);
+}
+END_TEST
+
+/* ---- logs of version 1 ---- */
+static void seal_as_version_1(const struct exec_head *head, unsigned char value[static DISK_HEAD_SIZE])
+{
+    format_head(head, value);
+    value[4] = 1;
+    value[6] &= 0x7f; /* no `counted` then */
+    format_seal(value, DISK_HEAD_SIZE_1);
+}
+
+START_TEST(logs_of_version_1_go_on)
+{
+    struct events_writer *w = open_writer();
+    unsigned char value[DISK_HEAD_SIZE];
+    struct exec_head head, read;
+    MDB_val found;
+    struct disk_meta meta;
+    struct events_key meta_key = key_kind(KEY_META);
+    logs_add(w, &head);
+    logs_write(w, &head, 5, 100);
+    seal_as_version_1(&head, value);
+    struct events_key key = key_stream(KEY_HEAD, head.stream);
+    ck_assert_int_eq(events_begin(w, &err), 0);
+    ck_assert_int_eq(batch_put(w, &key, value, DISK_HEAD_SIZE_1, NULL, 0, &err), 0);
+    ck_assert_int_eq(batch_get(w, &meta_key, &found, &err), 1);
+    memcpy(&meta, found.mv_data, sizeof meta);
+    meta.version = 1;
+    format_seal(&meta, sizeof meta);
+    ck_assert_int_eq(batch_put(w, &meta_key, &meta, sizeof meta, NULL, 0, &err), 0);
+    ck_assert_int_eq(events_commit(w, &err), 0);
+    events_writer_close(w);
+
+    w = open_writer();
+    ck_assert_int_eq(events_get_exec(events_writer_reader(w), head.id, &read, &err), 0);
+    ck_assert(!read.counted && read.last_seq == 5 && read.total_bytes == 500);
+    logs_write(w, &read, 5, 100);
+    ck_assert_int_eq(events_verify(events_writer_reader(w), &err), 0);
+    ck_assert_int_eq(events_get_exec(events_writer_reader(w), head.id, &read, &err), 0);
+    ck_assert(!read.counted && read.last_seq == 10);
+    /* What the older program would now misread, it refuses. */
+    ck_assert_int_eq(events_begin(w, &err), 0);
+    ck_assert_int_eq(batch_get(w, &meta_key, &found, &err), 1);
+    memcpy(&meta, found.mv_data, sizeof meta);
+    ck_assert_uint_eq(meta.version, EVENTS_VERSION);
+    events_abort(w);
+    events_writer_close(w);
+}
+END_TEST
+
 /* ---- hostile values ---- */
 START_TEST(damaged_values_are_refused)
 {
@@ -557,6 +707,10 @@ START_TEST(damaged_values_are_refused)
     ck_assert_int_eq(parse_head(head_value, sizeof head_value, &parsed), 0);
     for (size_t size = 0; size < sizeof head_value; size++)
         ck_assert_int_eq(parse_head(head_value, size, &parsed), -1);
+    seal_as_version_1(&head, head_value);
+    ck_assert_int_eq(parse_head(head_value, DISK_HEAD_SIZE_1, &parsed), 0);
+    ck_assert_int_eq(parse_head(head_value, sizeof head_value, &parsed), -1);
+    format_head(&head, head_value);
     for (size_t bit = 0; bit < 8 * sizeof head_value; bit++) {
         head_value[bit / 8] ^= (unsigned char)(1 << bit % 8);
         ck_assert_int_eq(parse_head(head_value, sizeof head_value, &parsed), -1);
@@ -626,6 +780,9 @@ int main(void)
         a_cache_sees_that_logs_were_replaced,
         a_cache_is_bounded,
         dead_readers_are_cleared,
+        both_ends_never_meet_twice,
+        streams_are_counted,
+        logs_of_version_1_go_on,
         damaged_values_are_refused,
         sealed_nonsense_is_refused,
         both_ways_to_a_checksum_agree,

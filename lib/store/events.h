@@ -46,6 +46,10 @@ struct exec_head {
     int64_t duration_ms;
     uint64_t first_seq, last_seq, exit_seq; /* retained window; exit_seq 0 = no final event yet */
     uint64_t log_bytes, dropped_events, dropped_bytes, total_bytes;
+    /* What stdout [0] and stderr [1] wrote before the end (late output is not in it), and how much of that was dropped. Right where
+     * `counted` is true: it is false for an exec that was begun by a program which did not count yet. */
+    uint64_t stream_bytes[2], stream_dropped[2];
+    bool counted;
     char reason[200];    /* failed: errno name and text, or "lost: ..." */
 };
 
@@ -111,6 +115,11 @@ long events_list_execs(struct events_reader *r, uint32_t before, struct exec_hea
 typedef bool events_take(void *user, const struct event *event);
 int events_read(struct events_reader *r, const char *exec_id, uint64_t cursor, struct exec_head *ret_head, events_take *take, void *user,
                 struct error *err);
+/* Both ends of a log, in one snapshot: front gets its events from the oldest one on until it returns false (it has that one too); then back
+ * gets the newest one and those before it, backwards, until it returns false or front had the next. Late events are left out. Else as
+ * events_read. */
+int events_read_ends(struct events_reader *r, const char *exec_id, struct exec_head *ret_head, events_take *front, events_take *back,
+                     void *user, struct error *err);
 /* Removes <state_dir>/events/<ws> by renaming it into <state_dir>/trash. */
 int events_discard(const char *state_dir, const char *workspace_id, struct error *err);
 /* Walks everything, checks CRCs and order: for doctor and tests. */

@@ -196,8 +196,13 @@ struct disk_head {
     char id[ID_SIZE];
     char reason[200];
     uint32_t unused2;
+    /* from version 2 on */
+    uint64_t stream_bytes[2], stream_dropped[2];
 };
 _Static_assert(sizeof(struct disk_head) == DISK_HEAD_SIZE, "a head has no padding");
+_Static_assert(offsetof(struct disk_head, stream_bytes) == DISK_HEAD_SIZE_1, "version 1 ends there");
+
+enum { HEAD_VERSION = 2 };
 
 enum {
     HEAD_RETURNCODE = 1,
@@ -207,6 +212,7 @@ enum {
     HEAD_WAITING = 16,
     HEAD_PTY = 32,
     HEAD_STDIN_CLOSED = 64,
+    HEAD_COUNTED = 128,
 };
 
 static uint16_t head_flags(const struct exec_head *head)
@@ -214,13 +220,13 @@ static uint16_t head_flags(const struct exec_head *head)
     return (uint16_t)((head->has_returncode ? HEAD_RETURNCODE : 0) | (head->timed_out ? HEAD_TIMED_OUT : 0) |
                       (head->oom_killed ? HEAD_OOM_KILLED : 0) | (head->cancel_requested ? HEAD_CANCEL : 0) |
                       (head->waiting_for_input ? HEAD_WAITING : 0) | (head->pty ? HEAD_PTY : 0) |
-                      (head->stdin_closed ? HEAD_STDIN_CLOSED : 0));
+                      (head->stdin_closed ? HEAD_STDIN_CLOSED : 0) | (head->counted ? HEAD_COUNTED : 0));
 }
 
 void format_head(const struct exec_head *head, unsigned char value[static DISK_HEAD_SIZE])
 {
     struct disk_head disk = {
-        .version = 1,
+        .version = HEAD_VERSION,
         .state = (uint8_t)head->state,
         .flags = head_flags(head),
         .stream = head->stream,
@@ -241,6 +247,8 @@ void format_head(const struct exec_head *head, unsigned char value[static DISK_H
         .dropped_bytes = head->dropped_bytes,
         .total_bytes = head->total_bytes,
     };
+    memcpy(disk.stream_bytes, head->stream_bytes, sizeof disk.stream_bytes);
+    memcpy(disk.stream_dropped, head->stream_dropped, sizeof disk.stream_dropped);
     memcpy(disk.id, head->id, strnlen(head->id, ID_SIZE - 1));
     memcpy(disk.reason, head->reason, strnlen(head->reason, sizeof disk.reason - 1));
     format_seal(&disk, sizeof disk);
@@ -259,6 +267,7 @@ static void unpack_head(const struct disk_head *disk, struct exec_head *ret)
         .waiting_for_input = disk->flags & HEAD_WAITING,
         .pty = disk->flags & HEAD_PTY,
         .stdin_closed = disk->flags & HEAD_STDIN_CLOSED,
+        .counted = disk->flags & HEAD_COUNTED,
         .returncode = disk->returncode,
         .signal = disk->signal,
         .pid = disk->pid,
@@ -276,15 +285,19 @@ static void unpack_head(const struct disk_head *disk, struct exec_head *ret)
         .dropped_bytes = disk->dropped_bytes,
         .total_bytes = disk->total_bytes,
     };
+    memcpy(ret->stream_bytes, disk->stream_bytes, sizeof ret->stream_bytes);
+    memcpy(ret->stream_dropped, disk->stream_dropped, sizeof ret->stream_dropped);
     memcpy(ret->id, disk->id, sizeof ret->id);
     memcpy(ret->reason, disk->reason, sizeof ret->reason);
 }
 
 int parse_head(const void *data, size_t size, struct exec_head *ret)
 {
-    struct disk_head disk;
-    if (parse_sealed(data, size, &disk, sizeof disk) < 0 || disk.version != 1 || disk.state > EXEC_FAILED ||
-        disk.stream == 0)
+    struct disk_head disk = { 0 };
+    int version = size == DISK_HEAD_SIZE_1 ? 1 : HEAD_VERSION;
+    size_t expected = version == 1 ? DISK_HEAD_SIZE_1 : DISK_HEAD_SIZE;
+    if (parse_sealed(data, size, &disk, expected) < 0 || disk.version != version ||
+        disk.state > EXEC_FAILED || disk.stream == 0)
         return -1;
     if (disk.id[ID_SIZE - 1] != '\0' || disk.reason[sizeof disk.reason - 1] != '\0' ||
         !id_is_valid(ID_EXEC, disk.id))

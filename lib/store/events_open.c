@@ -84,6 +84,16 @@ static bool is_empty(struct events_writer *w)
     return mdb_stat(w->txn, w->table, &stat) == 0 && stat.ms_entries == 0;
 }
 
+/* An environment of an older program: what this one writes into it, that one must not read. */
+static int raise_version(struct events_writer *w, struct disk_meta *meta, struct error *err)
+{
+    struct events_key key = key_kind(KEY_META);
+    log_info("events: version %u: from version %u", EVENTS_VERSION, meta->version);
+    meta->version = EVENTS_VERSION;
+    format_seal(meta, sizeof *meta);
+    return batch_put(w, &key, meta, sizeof *meta, NULL, 0, err);
+}
+
 /* 1 = there is a readable meta, 0 = the environment is new. */
 static int check_meta(struct events_writer *w, struct error *err)
 {
@@ -99,7 +109,7 @@ static int check_meta(struct events_writer *w, struct error *err)
     }
     if (meta.version > EVENTS_VERSION)
         return error_set(err, ERROR_UNAVAILABLE, "the logs were written by a newer version of this program");
-    return 1;
+    return meta.version < EVENTS_VERSION && raise_version(w, &meta, err) < 0 ? -1 : 1;
 }
 
 static int find_last_stream(struct events_writer *w, struct error *err)

@@ -184,24 +184,47 @@ long events_list_execs(struct events_reader *r, uint32_t before, struct exec_hea
 }
 
 /* ---- events ---- */
-static int hand_out(struct events_reader *r, const struct exec_head *head, uint64_t cursor, events_take *take,
-                    void *user, struct error *err)
+/* The event to which step leads, which must be this one. */
+static int step_to(struct events_reader *r, uint32_t stream, uint64_t seq, MDB_cursor_op step,
+                   struct event *ret, struct error *err)
 {
-    uint64_t seq = cursor + 1 > head->first_seq ? cursor + 1 : head->first_seq;
+    struct events_key name = key_event(stream, seq);
+    MDB_val key = { name.size, name.bytes }, value;
+    int result = mdb_cursor_get(r->cursor, &key, &value, step);
+    if (result != 0 && result != MDB_NOTFOUND) {
+        r->suspect = true;
+        return environment_error(err, result, "read the log");
+    }
+    if (result != 0 || key.mv_size != name.size || memcmp(key.mv_data, name.bytes, name.size) != 0)
+        return damaged(r, "an event is missing", err);
+    if (parse_event(value.mv_data, value.mv_size, seq, ret) < 0)
+        return damaged(r, "an event", err);
+    return 0;
+}
+
+/* From seq to last, until take has enough; *ret_next = the one after those that were handed out. */
+static int hand_out(struct events_reader *r, uint32_t stream, uint64_t seq, uint64_t last, events_take *take,
+                    void *user, uint64_t *ret_next, struct error *err)
+{
     MDB_cursor_op step = MDB_SET_KEY;
-    for (; seq <= head->last_seq; seq++, step = MDB_NEXT) {
-        struct events_key name = key_event(head->stream, seq);
-        struct event event;
-        MDB_val key = { name.size, name.bytes }, value;
-        int result = mdb_cursor_get(r->cursor, &key, &value, step);
-        if (result != 0 && result != MDB_NOTFOUND) {
-            r->suspect = true;
-            return environment_error(err, result, "read the log");
-        }
-        if (result != 0 || key.mv_size != name.size || memcmp(key.mv_data, name.bytes, name.size) != 0)
-            return damaged(r, "an event is missing", err);
-        if (parse_event(value.mv_data, value.mv_size, seq, &event) < 0)
-            return damaged(r, "an event", err);
+    struct event event;
+    for (bool more = true; more && seq <= last; seq++, step = MDB_NEXT) {
+        if (step_to(r, stream, seq, step, &event, err) < 0)
+            return -1;
+        more = take(user, &event);
+    }
+    *ret_next = seq;
+    return 0;
+}
+
+static int hand_out_backwards(struct events_reader *r, uint32_t stream, uint64_t first, uint64_t seq,
+                              events_take *take, void *user, struct error *err)
+{
+    MDB_cursor_op step = MDB_SET_KEY;
+    struct event event;
+    for (; seq >= first; seq--, step = MDB_PREV) {
+        if (step_to(r, stream, seq, step, &event, err) < 0)
+            return -1;
         if (!take(user, &event))
             return 0;
     }
@@ -216,9 +239,34 @@ int events_read(struct events_reader *r, const char *exec_id, uint64_t cursor, s
         return -1;
     int result = get_head(r, exec_id, &head, err);
     if (result == 0) {
+        uint64_t seq = cursor < head.first_seq ? head.first_seq : cursor + 1;
         *ret_head = head;
         if (cursor < head.last_seq)
-            result = hand_out(r, &head, cursor, take, user, err);
+            result = hand_out(r, head.stream, seq, head.last_seq, take, user, &seq, err);
+    }
+    reader_end(r);
+    return result;
+}
+
+static int read_ends(struct events_reader *r, const struct exec_head *head, events_take *front,
+                     events_take *back, void *user, struct error *err)
+{
+    uint64_t last = head->exit_seq > 0 ? head->exit_seq : head->last_seq, next = head->first_seq;
+    if (hand_out(r, head->stream, head->first_seq, last, front, user, &next, err) < 0)
+        return -1;
+    return hand_out_backwards(r, head->stream, next, last, back, user, err);
+}
+
+int events_read_ends(struct events_reader *r, const char *exec_id, struct exec_head *ret_head,
+                     events_take *front, events_take *back, void *user, struct error *err)
+{
+    struct exec_head head;
+    if (reader_begin(r, err) < 0)
+        return -1;
+    int result = get_head(r, exec_id, &head, err);
+    if (result == 0) {
+        *ret_head = head;
+        result = read_ends(r, &head, front, back, user, err);
     }
     reader_end(r);
     return result;

@@ -103,6 +103,9 @@ static int add_exec(struct events_writer *w, struct exec_head *head, const json_
     head->first_seq = 1;
     head->last_seq = head->exit_seq = 0;
     head->log_bytes = head->dropped_events = head->dropped_bytes = head->total_bytes = 0;
+    memset(head->stream_bytes, 0, sizeof head->stream_bytes);
+    memset(head->stream_dropped, 0, sizeof head->stream_dropped);
+    head->counted = true;
     return put_head(w, head, err);
 }
 
@@ -125,6 +128,12 @@ int events_add_exec(struct events_writer *w, struct exec_head *head, const json_
 }
 
 /* ---- events ---- */
+static void count_stream(uint64_t streams[static 2], unsigned type, unsigned flags, uint64_t length)
+{
+    if ((type == EVENT_STDOUT || type == EVENT_STDERR) && !(flags & EVENT_LATE))
+        streams[type == EVENT_STDERR] += length;
+}
+
 static uint64_t retained_cost(const struct exec_head *head)
 {
     return head->log_bytes + (head->last_seq + 1 - head->first_seq) * EVENT_COST;
@@ -157,6 +166,10 @@ static int drop_oldest(struct events_writer *w, struct exec_head *head, struct e
     if (is_of_the_end(head, head->first_seq, &value))
         return 0;
     uint64_t length = value.mv_size > EVENT_HEADER ? value.mv_size - EVENT_HEADER : 0;
+    if (value.mv_size >= EVENT_HEADER) {
+        const unsigned char *header = value.mv_data;
+        count_stream(head->stream_dropped, header[4], header[5], length);
+    }
     if (batch_delete(w, &key, err) < 0)
         return -1;
     head->first_seq++;
@@ -192,6 +205,7 @@ static int store_event(struct events_writer *w, struct exec_head *head, struct e
     event->seq = ++head->last_seq;
     head->log_bytes += event->length;
     head->total_bytes += event->length;
+    count_stream(head->stream_bytes, event->type, event->flags, event->length);
     if (event->type == EVENT_EXIT && head->exit_seq == 0)
         head->exit_seq = event->seq;
     return 0;
