@@ -11,6 +11,7 @@
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <time.h>
 
 #define WORKSPACE "ws-0123456789abcdef0123456789abcdef"
 #define SANDBOX   "sb-0123456789abcdef0123456789abcdef"
@@ -507,6 +508,181 @@ START_TEST(test_output_both)
 }
 END_TEST
 
+/* What lies in the middle of a long log is not looked at, but told exactly, with the place where to read it.
+ */
+START_TEST(test_output_middle)
+{
+    struct output output = { 0 };
+    char *data = malloc(1000000);
+    unsigned long long left, cursor;
+
+    fill(data, 1000000, 9);
+    begin_exec();
+    write_output(EVENT_STDERR, "first", 5);
+    write_output(EVENT_STDOUT, data, 1000000);
+    write_output(EVENT_STDERR, "a warning", 9);
+    write_output(EVENT_STDOUT, data, 1000000);
+    end_exec();
+    add(EVENT_STDERR, EVENT_LATE, "late", 4);
+    collect(88000, _i, &output);
+    ck_assert(output.truncated[0] && output.truncated[1]);
+    ck_assert_uint_le(encoded(&output, _i), 88000);
+    ck_assert_uint_eq(output.next_cursor, output.head.exit_seq);
+    ck_assert_int_eq(sscanf(buffer_text(&output.streams[1]),
+                            "first\n... [%llu bytes left out: read events of %*35s from cursor %llu] ...\n",
+                            &left, &cursor),
+                     2);
+    ck_assert_uint_eq(left, 9);
+    const char *marker = memmem(output.streams[0].data, output.streams[0].length, "\n... [", 6);
+    ck_assert_int_eq(sscanf(marker, "\n... [%llu bytes", &left), 1);
+    size_t marker_length = (size_t)(strstr(marker, "] ...\n") + 6 - marker);
+    ck_assert_uint_eq(left + output.streams[0].length - marker_length, 2000000);
+
+    /* The very next event of stderr behind that cursor is the warning. */
+    struct page_request request = request_from(cursor);
+    struct page page;
+    bool found = false;
+    do {
+        json_auto_t *value = render(&request, &page);
+        const json_t *event;
+        size_t index;
+        json_array_foreach(json_object_get(value, "events"), index, event)
+        {
+            if (text_is(event, "type", "stderr") && !found) {
+                ck_assert(text_is(event, "data", "a warning"));
+                found = true;
+            }
+        }
+        request.cursor = page.next_cursor;
+    } while (!found && page.has_more);
+    ck_assert(found);
+    output_clear(&output);
+    free(data);
+}
+END_TEST
+
+/* A log of a program that did not count: no number, but the place. */
+START_TEST(test_output_uncounted)
+{
+    struct output output = { 0 };
+    char *data = malloc(1000000), wanted[200];
+
+    fill(data, 1000000, 9);
+    begin_exec();
+    head.counted = false;
+    write_output(EVENT_STDOUT, data, 1000000);
+    end_exec();
+    collect(88000, false, &output);
+    ck_assert(output.truncated[0] && output.truncated[1]);
+    snprintf(wanted, sizeof wanted, "\n... [the middle left out: read events of %s from cursor ", head.id);
+    ck_assert_ptr_nonnull(strstr(buffer_text(&output.streams[0]), wanted));
+    ck_assert_ptr_nonnull(strstr(buffer_text(&output.streams[1]), wanted));
+    output_clear(&output);
+    begin_exec();
+    head.counted = false;
+    write_output(EVENT_STDOUT, data, 100000); /* head and tail meet: nothing else is needed */
+    end_exec();
+    collect(88000, false, &output);
+    ck_assert(!output.truncated[1]);
+    check_cut(&output.streams[0], data, 100000);
+    output_clear(&output);
+    free(data);
+}
+END_TEST
+
+START_TEST(test_output_dropped)
+{
+    struct events_options options = { directory, "ws-ffffffffffffffffffffffffffffffff", 64 << 20, 200000 };
+    struct events_writer *all = writer;
+    _cleanup_error_ struct error err = ERROR_INIT;
+    struct output output = { 0 };
+    char *data = malloc(500000);
+    unsigned long long dropped[2], left;
+
+    writer = events_writer_open(&options, &err);
+    reader = events_writer_reader(writer);
+    fill(data, 500000, 9);
+    begin_exec();
+    for (int i = 0; i < 50; i++) {
+        write_output(EVENT_STDOUT, data + i * 10000, 10000);
+        write_output(EVENT_STDERR, data + i * 1000, 1000);
+    }
+    collect(30000, false, &output);
+    for (int i = 0; i < 2; i++) {
+        const char *text = buffer_text(&output.streams[i]), *marker = strstr(text, "\n... [");
+        size_t written = i == 0 ? 500000 : 50000;
+        ck_assert(output.truncated[i]);
+        ck_assert_int_eq(sscanf(text, "... [%llu bytes dropped: beyond the log's limit] ...", &dropped[i]),
+                         1);
+        ck_assert_uint_eq(dropped[i], output.head.stream_dropped[i]);
+        ck_assert(marker && sscanf(marker, "\n... [%llu bytes left out", &left) == 1);
+        size_t lines =
+            (size_t)(strchr(text, '\n') + 1 - text) + (size_t)(strstr(marker, "] ...\n") + 6 - marker);
+        ck_assert_uint_eq(dropped[i] + left + output.streams[i].length - lines, written);
+    }
+    output_clear(&output);
+    events_writer_close(writer);
+    writer = all;
+    free(data);
+}
+END_TEST
+
+static bool count_bytes(void *user, const struct event *event)
+{
+    *(size_t *)user += event->length;
+    return true;
+}
+
+static double cpu_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* The price is what is shown, not the length of the log; events of a byte are no exception. */
+START_TEST(test_output_price)
+{
+    struct output output = { 0 };
+    const size_t length = _i ? 400000 : 60 << 20;
+    char *data = malloc(length);
+    size_t bytes = 0;
+    double all, ends, begun;
+
+    fill(data, length, 9);
+    begin_exec();
+    if (_i) {
+        _cleanup_error_ struct error err = ERROR_INIT;
+        ck_assert_int_eq(events_begin(writer, &err), 0);
+        for (size_t i = 0; i < length; i++) {
+            struct event event = { .type = EVENT_STDOUT, .data = data + i, .length = 1 };
+            ck_assert_int_eq(events_append(writer, &head, &event, &err), 0);
+        }
+        ck_assert_int_eq(events_put_exec(writer, &head, &err), 0);
+        ck_assert_int_eq(events_commit(writer, &err), 0);
+    } else {
+        write_output(EVENT_STDOUT, data, length);
+    }
+    begun = cpu_ms();
+    ck_assert_int_eq(events_read(reader, head.id, 0, &head, count_bytes, &bytes, NULL), 0);
+    all = cpu_ms() - begun;
+    ck_assert_uint_eq(bytes, length);
+    collect(88000, false, &output);
+    check_cut(&output.streams[0], data, length);
+    output_clear(&output);
+    begun = cpu_ms();
+    for (int i = 0; i < 10; i++) {
+        collect(88000, false, &output);
+        output_clear(&output);
+    }
+    ends = (cpu_ms() - begun) / 10;
+    printf("output of %zu bytes: %.2f ms; all of it read once: %.2f ms\n", length, ends, all);
+    ck_assert_msg(ends < all / 5, "%.2f ms of %.2f", ends, all);
+    free(data);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("page");
@@ -525,6 +701,10 @@ int main(void)
     tcase_add_test(tests, test_output_whole);
     tcase_add_loop_test(tests, test_output_cut, 0, 9);
     tcase_add_test(tests, test_output_both);
+    tcase_add_loop_test(tests, test_output_middle, 0, 2);
+    tcase_add_test(tests, test_output_uncounted);
+    tcase_add_test(tests, test_output_dropped);
+    tcase_add_loop_test(tests, test_output_price, 0, 2);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -18,7 +18,8 @@ struct output {
     uint64_t next_cursor;
     struct exec_head head;
 };
-/* Reads the whole log once, to its end or to the final event. */
+/* Reads at most about max_bytes from each end of the log, the end being the final event where there is one.
+ */
 int output_collect(struct events_reader *reader, const struct output_request *request, struct output *ret,
                    struct error *err);
 void output_clear(struct output *output);
