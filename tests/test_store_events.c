@@ -9,6 +9,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -346,6 +347,7 @@ START_TEST(old_execs_are_pruned_in_steps)
     logs_finish(w, &young, 2000);
     logs_add(w, &running);
     logs_write(w, &running, 10, 1000);
+    double full = events_fill(w);
     int more = 1;
     for (; more == 1; calls++, total += removed) {
         bool own = calls % 2;
@@ -359,6 +361,7 @@ START_TEST(old_execs_are_pruned_in_steps)
     }
     ck_assert_uint_eq(total, 5);
     ck_assert_uint_ge(calls, 5);
+    ck_assert_msg(events_fill(w) < full / 5, "%f of %f", events_fill(w), full);
     struct exec_head listed[10];
     ck_assert_int_eq(events_list_execs(events_writer_reader(w), 0, listed, 10, &err), 2);
     ck_assert_uint_eq(logs_read(events_writer_reader(w), young.id, 0, NULL).count, 11);
@@ -506,6 +509,37 @@ START_TEST(a_cache_is_bounded)
             events_cache_drop(cache, workspaces[i]);
     }
     events_cache_free(cache);
+}
+END_TEST
+
+/* A keeper that is root, workers that are not: the state directory's owner reads what root wrote. */
+START_TEST(the_owner_of_the_directory_reads_what_root_wrote)
+{
+    const struct passwd *user = getpwnam("www-data");
+    if (geteuid() != 0 || !user) {
+        printf("SKIPPED: writing as root needs root\n");
+        return;
+    }
+    struct exec_head head, read;
+    int status;
+    ck_assert_int_eq(chown(scratch, user->pw_uid, user->pw_gid), 0);
+    umask(077);
+    struct events_writer *w = open_writer();
+    logs_add(w, &head);
+    logs_write(w, &head, 9, 900);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (setgid(user->pw_gid) < 0 || setuid(user->pw_uid) < 0)
+            _exit(2);
+        struct events_cache *cache = events_cache_new(scratch, 2);
+        struct events_reader *r = events_cache_get(cache, workspace, &err);
+        if (!r)
+            fprintf(stderr, "%s\n", err.message);
+        _exit(r && logs_read(r, head.id, 0, &read).count == 9 ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    events_writer_close(w);
 }
 END_TEST
 
@@ -779,6 +813,7 @@ int main(void)
         two_processes_read_while_one_writes,
         a_cache_sees_that_logs_were_replaced,
         a_cache_is_bounded,
+        the_owner_of_the_directory_reads_what_root_wrote,
         dead_readers_are_cleared,
         both_ends_never_meet_twice,
         streams_are_counted,

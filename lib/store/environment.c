@@ -163,11 +163,14 @@ int environment_grow(MDB_env *env, struct error *err)
     return 0;
 }
 
+/* Pages of the main table and the two of LMDB: what is free may be used again, so the file's length says
+ * nothing. */
 double environment_fill(MDB_env *env)
 {
     MDB_envinfo info;
     MDB_stat stat;
     mdb_env_info(env, &info);
     mdb_env_stat(env, &stat);
-    return (double)(info.me_last_pgno + 1) * stat.ms_psize / (double)info.me_mapsize;
+    size_t pages = 2 + stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
+    return (double)pages * stat.ms_psize / (double)info.me_mapsize;
 }

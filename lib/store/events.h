@@ -86,7 +86,7 @@ int events_put_exec(struct events_writer *w, const struct exec_head *head, struc
 /* Removes finished execs whose finished_us lies before that, oldest first, and at most some per call; *ret_removed counts. Makes a batch of its own
  * where none is open. Returns 1 where more is left: call again, in another batch. */
 int events_prune(struct events_writer *w, int64_t finished_before_us, size_t *ret_removed, struct error *err);
-/* Share of the map in use, 0..1. */
+/* Share of the map that live data take, 0..1; falls again when logs are pruned. */
 double events_fill(struct events_writer *w);
 /* How many bytes of data may be one event: cut at EVENT_DATA_MAX, at the encoded bounds, and never inside a UTF-8 character
  * (unless the bytes are none). *ret_flags gets EVENT_BINARY. A trailing incomplete character is left out unless `final`. 0 = all of
