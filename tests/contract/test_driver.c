@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>
 
@@ -126,6 +127,30 @@ START_TEST(a_handle_of_another_boot_or_process_ends_nobody)
     ck_assert_int_eq(driver->terminate(&b.config, NULL, odd, &err), 0);
     ck_assert_str_eq(box_output(&b, "echo alive"), "alive\n");
     box_end(&b);
+}
+END_TEST
+
+static void *sleep_some(void *user)
+{
+    (void)user;
+    usleep(3000000);
+    return NULL;
+}
+
+/* What a child does before it executes must not wait for threads that only its parent has. */
+START_TEST(starts_from_a_process_with_threads)
+{
+    PREPARE(b);
+    box_end(&b);
+    for (int i = 0; i < 15; i++) {
+        pthread_t thread;
+        ck_assert(box_prepare(&b, &box_kinds[_i]));
+        box_make_folders(&b, 20101);
+        pthread_create(&thread, NULL, sleep_some, NULL);
+        pthread_detach(thread);
+        box_start(&b);
+        box_end(&b);
+    }
 }
 END_TEST
 
@@ -275,6 +300,7 @@ int main(void)
     tcase_add_loop_test(c, terminate_ends_all_and_may_be_repeated, 0, BOX_KINDS);
     tcase_add_loop_test(c, another_process_ends_it_by_handle, 0, BOX_KINDS);
     tcase_add_loop_test(c, a_handle_of_another_boot_or_process_ends_nobody, 0, BOX_KINDS);
+    tcase_add_loop_test(c, starts_from_a_process_with_threads, 0, BOX_KINDS);
     tcase_add_loop_test(c, list_shows_those_of_the_state_directory, 0, BOX_KINDS);
     tcase_add_loop_test(c, an_orphan_ends_or_is_found, 0, BOX_KINDS);
     tcase_add_loop_test(c, the_end_of_the_agent_is_the_end, 0, BOX_KINDS);

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <linux/sched.h>
 #include <stdio.h>
@@ -70,8 +69,10 @@ static void become(uid_t uid)
     for (int cap = 0; cap <= 63; cap++)
         if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) && errno == EINVAL)
             break;
-    if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid) ||
-        syscall(SYS_capset, &header, none))
+    /* System calls, not the C library's functions: those wait for the threads of the parent, which this copy
+     * does not have. */
+    if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, uid, uid, uid) ||
+        syscall(SYS_setresuid, uid, uid, uid) || syscall(SYS_capset, &header, none))
         fail("cannot become the workspace's user", "");
 }
 
