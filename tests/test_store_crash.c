@@ -37,6 +37,8 @@ static void setup(void)
 
 static void teardown(void)
 {
+    _cleanup_free_ char *disk = xasprintf("%s/disk", scratch);
+    umount2(disk, MNT_DETACH);
     error_clear(&err);
     scratch_remove();
 }
