@@ -8,6 +8,7 @@
 #include "fcgi/options.h"
 #include "fcgi/reach.h"
 #include "fcgi/socket.h"
+#include "fcgi/state_directory.h"
 #include "fcgi/supervise.h"
 #include "lib/base/clock.h"
 #include "lib/base/ids.h"
@@ -15,9 +16,7 @@
 #include "lib/base/memory.h"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 enum { WARDEN, SERVE, FRONT, DAEMONS };
 enum { SERVE_END_MS = 12000, END_MS = 3000, KEEPER_END_MS = 4000, READY_MS = 10000 };
@@ -29,22 +28,7 @@ static const char *environment(const char *name, const char *otherwise)
     return value != NULL && *value ? value : otherwise;
 }
 
-/* ---- state directory and token ---- */
-
-/* Made by root it belongs to the workers' user; one that exists keeps its owner. */
-static int make_state_directory(const struct config *config, struct error *err)
-{
-    const struct passwd *user = geteuid() == 0 && config->user ? getpwnam(config->user) : NULL;
-    struct stat st;
-
-    if (stat(config->state_dir, &st) == 0 && S_ISDIR(st.st_mode))
-        return 0;
-    if (io_ensure_directory(config->state_dir, 0750, err) < 0)
-        return -1;
-    if (user != NULL && chown(config->state_dir, user->pw_uid, user->pw_gid) < 0)
-        return error_set(err, ERROR_INTERNAL, "the new state directory cannot be given to %s", user->pw_name);
-    return 0;
-}
+/* ---- paths and token ---- */
 
 /* The workers' user must reach the state, and sandboxes this program's folder; the settings are read again on
  * a reload. */
@@ -230,7 +214,7 @@ static int run(const struct config *config, struct lighttpd *front, struct error
     _cleanup_close_ int lock = -1, socket_fd = -1;
     size_t files = socket_raise_file_limit();
 
-    if (make_state_directory(config, err) < 0 || find_token(config, &token, err) < 0 ||
+    if (state_directory_make(config, err) < 0 || find_token(config, &token, err) < 0 ||
         (socket_fd = socket_open_local(config, NULL, &lock, err)) < 0 ||
         lighttpd_prepare(config, environment("HOST", "127.0.0.1"), environment("PORT", "8080"), files, front,
                          err) < 0 ||

@@ -4,6 +4,7 @@
 #include "fcgi/options.h"
 #include "fcgi/pool.h"
 #include "fcgi/socket.h"
+#include "fcgi/state_directory.h"
 #include "fcgi/worker.h"
 #include "lib/base/log.h"
 #include "lib/base/memory.h"
@@ -43,7 +44,7 @@ int cmd_serve(const struct config *config, int argc, char **argv)
         given = optarg;
     }
     socket_raise_file_limit();
-    int fd = find_socket(given, config, &lock, &err);
+    int fd = state_directory_make(config, &err) < 0 ? -1 : find_socket(given, config, &lock, &err);
     if (fd < 0) {
         fprintf(stderr, "serve: %s\n", err.message);
         return 1;

@@ -55,8 +55,6 @@ int socket_open_local(const struct config *config, const char *given, int *ret_l
     _cleanup_free_ char *lock = xasprintf("%s.lock", path);
     _cleanup_close_ int lock_fd = -1;
 
-    if (given == NULL && io_ensure_directory(config->state_dir, 0750, err) < 0)
-        return -1;
     int locked = io_lock_file(lock, &lock_fd, err);
     if (locked < 0)
         return -1;
