@@ -67,9 +67,10 @@ static struct talk *connect_to(const char *id)
     return t;
 }
 
+static char exec_id[ID_SIZE]; /* of the last run */
+
 static void run(const char *id, const char *command, struct told *told)
 {
-    char exec_id[ID_SIZE];
     struct talk *t = connect_to(id);
     talk_start(t, command, NULL, exec_id);
     ck_assert(told_wait(&house, id, exec_id, told, 20000));
@@ -113,6 +114,18 @@ START_TEST(test_create)
     run(id, "echo hello", &told);
     ck_assert_str_eq(buffer_text(&told.out), "hello\n");
     start(id); /* it runs: told at once */
+    json_auto_t *taken =
+        talk_ask(desk, json_pack("{s:s, s:o}", "op", "create", "record", house_record(id, NULL)));
+    ck_assert_int_eq(talk_error(taken), ERROR_CONFLICT);
+    stop(id);
+    usleep(200000); /* also where it stands still: nothing of it is touched */
+    json_auto_t *taken_too =
+        talk_ask(desk, json_pack("{s:s, s:o}", "op", "create", "record", house_record(id, NULL)));
+    ck_assert_int_ne(talk_error(taken_too), 0);
+    ck_assert(house_wait_state(&house, id, "stopped", 0));
+    told_read(&house, id, exec_id, &told);
+    ck_assert_str_eq(buffer_text(&told.out), "hello\n");
+    start(id);
     json_auto_t *nobody = talk_ask(desk, start_message("ws-00000000000000000000000000000000"));
     ck_assert_int_eq(talk_error(nobody), ERROR_NOT_FOUND);
     json_auto_t *path = talk_ask(desk, start_message("ws-../../../../../etc/passwd"));
@@ -241,9 +254,9 @@ END_TEST
 
 /* ---- mending ---- */
 
-static void assert_lost(const char *id, const char *exec_id, struct told *told)
+static void assert_lost(const char *id, const char *lost_id, struct told *told)
 {
-    told_read(&house, id, exec_id, told);
+    told_read(&house, id, lost_id, told);
     ck_assert_int_eq(told->head.state, EXEC_FAILED);
     ck_assert_str_eq(told->head.reason, "lost: keeper died");
     ck_assert_str_eq(buffer_text(&told->out), "up\n");
@@ -251,13 +264,13 @@ static void assert_lost(const char *id, const char *exec_id, struct told *told)
     ck_assert(!told->gap);
 }
 
-static void begin_exec(const char *id, char exec_id[static ID_SIZE])
+static void begin_exec(const char *id, char lost_id[static ID_SIZE])
 {
     struct talk *t = connect_to(id);
     struct told told = { 0 };
-    talk_start(t, "echo kept >file; echo up; sleep 100", NULL, exec_id);
+    talk_start(t, "echo kept >file; echo up; sleep 100", NULL, lost_id);
     int64_t deadline = clock_boottime_ms() + 5000;
-    while (told_read(&house, id, exec_id, &told), told.out.length == 0 && clock_boottime_ms() < deadline)
+    while (told_read(&house, id, lost_id, &told), told.out.length == 0 && clock_boottime_ms() < deadline)
         usleep(2000);
     told_clear(&told);
     talk_close(t);
@@ -265,18 +278,18 @@ static void begin_exec(const char *id, char exec_id[static ID_SIZE])
 
 START_TEST(test_mend)
 {
-    char id[ID_SIZE], exec_id[ID_SIZE];
+    char id[ID_SIZE], lost_id[ID_SIZE];
     struct told told = { 0 };
     begin(NULL);
     create(id);
-    begin_exec(id, exec_id);
+    begin_exec(id, lost_id);
     kill_keeper(id);
     int64_t begun = clock_boottime_ms();
-    ck_assert(told_wait(&house, id, exec_id, &told, 5000));
+    ck_assert(told_wait(&house, id, lost_id, &told, 5000));
     int64_t took = clock_boottime_ms() - begun;
     fprintf(stderr, "last events of a killed keeper after %d ms\n", (int)took);
     ck_assert_int_lt(took, 2000);
-    assert_lost(id, exec_id, &told);
+    assert_lost(id, lost_id, &told);
     ck_assert(house_wait_state(&house, id, "stopped", 1000));
     json_auto_t *record = house_stored(&house, id);
     ck_assert_str_eq(json_string_value(json_object_get(record, "reason")), "lost: keeper died");
@@ -291,14 +304,14 @@ END_TEST
 
 START_TEST(test_start_after_death)
 {
-    char id[ID_SIZE], exec_id[ID_SIZE];
+    char id[ID_SIZE], lost_id[ID_SIZE];
     struct told told = { 0 };
     begin(NULL);
     create(id);
-    begin_exec(id, exec_id);
+    begin_exec(id, lost_id);
     kill_keeper(id);
     start(id); /* does not wait for the mend, does its work */
-    assert_lost(id, exec_id, &told);
+    assert_lost(id, lost_id, &told);
     run(id, "cat file", &told);
     ck_assert_str_eq(buffer_text(&told.out), "kept\n");
     told_clear(&told);
@@ -308,12 +321,12 @@ END_TEST
 
 START_TEST(test_adopt)
 {
-    char id[ID_SIZE], other[ID_SIZE], exec_id[ID_SIZE], other_exec[ID_SIZE];
+    char id[ID_SIZE], other[ID_SIZE], lost_id[ID_SIZE], other_exec[ID_SIZE];
     struct told told = { 0 };
     begin(NULL);
     create(id);
     create(other);
-    begin_exec(id, exec_id);
+    begin_exec(id, lost_id);
     begin_exec(other, other_exec);
     kill(warden, SIGKILL);
     ck_assert_int_eq(house_wait(warden, 3000), 128 + SIGKILL);
@@ -331,8 +344,8 @@ START_TEST(test_adopt)
     run(id, "echo alive", &told);
     ck_assert_str_eq(buffer_text(&told.out), "alive\n");
     kill_keeper(id);
-    ck_assert(told_wait(&house, id, exec_id, &told, 3000));
-    assert_lost(id, exec_id, &told);
+    ck_assert(told_wait(&house, id, lost_id, &told, 3000));
+    assert_lost(id, lost_id, &told);
     told_clear(&told);
     end();
 }
@@ -419,10 +432,10 @@ END_TEST
 /* A keeper that died is no hindrance: its sandbox is ended first. */
 START_TEST(test_remove_dead)
 {
-    char id[ID_SIZE], exec_id[ID_SIZE];
+    char id[ID_SIZE], lost_id[ID_SIZE];
     begin(NULL);
     create(id);
-    begin_exec(id, exec_id);
+    begin_exec(id, lost_id);
     kill_keeper(id);
     json_auto_t *removed = talk_ask(desk, remove_message(id));
     ck_assert_int_eq(talk_error(removed), 0);

@@ -106,6 +106,7 @@ static int create_record(struct keeper *k, json_t *spec, struct error *err)
     }
     if (rc == 0)
         k->record = json_incref(record);
+    k->is_new = rc == 0;
     return rc;
 }
 
@@ -124,14 +125,6 @@ static int load_record(struct keeper *k, struct error *err)
     return keeper_patch(k, members, err);
 }
 
-struct record_job {
-    struct keeper *k;
-    int rc;
-    struct error err;
-    pthread_t thread;
-    bool threaded;
-};
-
 static int make_record(struct keeper *k, struct error *err)
 {
     json_auto_t *spec = NULL;
@@ -145,30 +138,17 @@ static int make_record(struct keeper *k, struct error *err)
     return create_record(k, spec, err);
 }
 
-static void *record_main(void *user)
-{
-    struct record_job *job = user;
-    job->rc = make_record(job->k, &job->err);
-    return NULL;
-}
+/* ---- logs ---- */
 
-static void record_begin(struct record_job *job)
-{
-    job->threaded = pthread_create(&job->thread, NULL, record_main, job) == 0;
-    if (!job->threaded)
-        record_main(job);
-}
-
-static int record_end(struct record_job *job, struct error *err)
-{
-    if (job->threaded)
-        pthread_join(job->thread, NULL);
-    if (job->rc < 0)
-        error_move(err, &job->err);
-    return job->rc;
-}
-
-/* ---- folders and logs ---- */
+/* Opened beside all else, since that waits for the disk. It is this one and not the sandbox: a sandbox dies
+ * with the thread that made it. */
+struct logs_job {
+    struct keeper *k;
+    int rc;
+    struct error err;
+    pthread_t thread;
+    bool threaded;
+};
 
 static int open_logs(struct keeper *k, struct error *err)
 {
@@ -182,6 +162,32 @@ static int open_logs(struct keeper *k, struct error *err)
     k->flusher = flusher_new(k->events);
     return 0;
 }
+
+static void *logs_main(void *user)
+{
+    struct logs_job *job = user;
+    job->rc = open_logs(job->k, &job->err);
+    return NULL;
+}
+
+static void logs_begin(struct logs_job *job)
+{
+    job->threaded = pthread_create(&job->thread, NULL, logs_main, job) == 0;
+    if (!job->threaded)
+        logs_main(job);
+}
+
+static int logs_end(struct logs_job *job, struct error *err)
+{
+    if (job->threaded)
+        pthread_join(job->thread, NULL);
+    if (job->rc < 0 && err->code == ERROR_NONE)
+        error_move(err, &job->err);
+    error_clear(&job->err);
+    return job->rc;
+}
+
+/* ---- folders ---- */
 
 static int open_folder(struct keeper *k, const char *name, uid_t uid, struct error *err)
 {
@@ -322,29 +328,29 @@ static const struct driver *find_driver(const struct keeper *k, struct error *er
     return driver;
 }
 
+/* 1 = there is an older workspace for the key. */
+static int bring_up_with_record(struct keeper *k, struct error *err)
+{
+    int rc = make_record(k, err);
+    if (rc != 0)
+        return rc;
+    k->reactor = reactor_new(err);
+    return k->reactor != NULL ? bring_up(k, err) : -1;
+}
+
 int keeper_start(struct keeper *k, struct error *err)
 {
-    struct record_job job = { .k = k, .err = ERROR_INIT };
+    struct logs_job logs = { .k = k, .err = ERROR_INIT };
     k->driver = find_driver(k, err);
     if (k->driver == NULL || take_lock(k, err) < 0)
         return -1;
-    record_begin(&job);
-    _cleanup_error_ struct error logs_err = ERROR_INIT;
-    int logs = open_logs(k, &logs_err);
-    int rc = record_end(&job, err);
-    k->is_new = k->options->spec_fd >= 0;
-    if (rc != 0)
-        return rc;
-    if (logs < 0) {
-        error_move(err, &logs_err);
-        return -1;
-    }
-    if (!k->is_new && lost_finish(k->events, "keeper died", err) < 0)
-        return -1;
-    k->reactor = reactor_new(err);
-    if (k->reactor == NULL || bring_up(k, err) < 0)
-        return -1;
-    return listen_for_workers(k, err);
+    logs_begin(&logs);
+    int rc = bring_up_with_record(k, err);
+    if (logs_end(&logs, err) < 0 && rc == 0)
+        rc = -1;
+    if (rc == 0 && !k->is_new && lost_finish(k->events, "keeper died", err) < 0)
+        rc = -1;
+    return rc != 0 ? rc : listen_for_workers(k, err);
 }
 
 /* ---- where it fails ---- */
@@ -358,6 +364,13 @@ static void end_half_made(struct keeper *k)
         log_error("%s: cannot end the sandbox: %s", k->workspace_id, err.message);
 }
 
+static void forget_logs(struct keeper *k)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    if (events_discard(k->config->state_dir, k->workspace_id, &err) < 0)
+        log_warning("%s: %s", k->workspace_id, err.message);
+}
+
 static void forget_new(struct keeper *k)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
@@ -365,25 +378,39 @@ static void forget_new(struct keeper *k)
     _cleanup_close_ int fd = open(workspaces, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0)
         io_remove_tree(fd, k->workspace_id, NULL);
-    if (events_discard(k->config->state_dir, k->workspace_id, &err) < 0)
-        log_warning("%s: %s", k->workspace_id, err.message);
-    if (k->record != NULL && state_remove_workspace(k->state, k->workspace_id, true, &err) < 0)
+    forget_logs(k);
+    if (state_remove_workspace(k->state, k->workspace_id, true, &err) < 0)
         log_error("%s: cannot take the record back: %s", k->workspace_id, err.message);
+}
+
+/* The logs were opened before it was known whether there would be a record for them. */
+static bool has_no_record(struct keeper *k)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    json_auto_t *record = NULL;
+    return k->state != NULL && state_get_workspace(k->state, k->workspace_id, &record, &err) < 0 &&
+           err.code == ERROR_NOT_FOUND;
+}
+
+static void write_failure(struct keeper *k, const struct error *why)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    json_t *changes = json_pack("{s:s, s:s, s:n, s:n, s:I}", "state", "failed", "reason", why->message,
+                                "handle", "keeper", "expires_us", (json_int_t)0);
+    if (keeper_patch(k, changes, &err) < 0)
+        log_error("%s: cannot write the record: %s", k->workspace_id, err.message);
 }
 
 void keeper_undo(struct keeper *k, const struct error *why)
 {
-    _cleanup_error_ struct error err = ERROR_INIT;
     end_half_made(k);
     flusher_free(STEAL(k->flusher));
     if (k->events != NULL)
         events_writer_close(STEAL(k->events));
-    if (k->lock_fd >= 0 && k->is_new && k->driver != NULL)
+    if (k->is_new)
         forget_new(k);
-    else if (k->record != NULL && why->code != ERROR_CONFLICT &&
-             keeper_patch(k,
-                          json_pack("{s:s, s:s, s:n, s:n, s:I}", "state", "failed", "reason", why->message,
-                                    "handle", "keeper", "expires_us", (json_int_t)0),
-                          &err) < 0)
-        log_error("%s: cannot write the record: %s", k->workspace_id, err.message);
+    else if (k->lock_fd >= 0 && has_no_record(k))
+        forget_logs(k);
+    else if (k->record != NULL)
+        write_failure(k, why);
 }
