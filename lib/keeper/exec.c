@@ -35,6 +35,25 @@ struct exec *live_find(struct keeper *k, uint32_t stream)
     return NULL;
 }
 
+/* Lets go of what the agent has closed, once no entry of the journal names it; a tree whose grace runs is
+ * still to be killed. */
+void live_reap(struct keeper *k)
+{
+    if (k->journal.count > 0)
+        return;
+    for (struct exec **link = &k->execs; *link != NULL;) {
+        struct exec *e = *link;
+        if (!e->now.closed || e->kill_ms != INT64_MAX) {
+            link = &e->next;
+            continue;
+        }
+        *link = e->next;
+        k->live--;
+        k->last_found = NULL;
+        live_free(e);
+    }
+}
+
 static struct exec *find(struct keeper *k, const char *id)
 {
     for (struct exec *e = k->execs; e != NULL; e = e->next)
@@ -136,7 +155,8 @@ static int check_start(const struct keeper *k, struct error *err)
     if (k->live >= KEEPER_EXECS_MAX) {
         return error_set(err, ERROR_TOO_MANY, "%d commands run in this workspace already", KEEPER_EXECS_MAX);
     }
-    return k->journal.full ? error_set(err, ERROR_FULL, "the disk is full: the workspace's log takes no more") : 0;
+    return k->journal.full ? error_set(err, ERROR_FULL, "the disk is full: the workspace's log takes no more")
+                           : 0;
 }
 
 static void exec_begin(struct keeper *k, const struct exec_request *request, const char *workdir,

@@ -167,7 +167,7 @@ int64_t life_oom_kills(const struct keeper *k);
 void box_watch(struct keeper *k);
 void box_flush(struct keeper *k);
 void box_drain(struct keeper *k,
-                int64_t deadline_ms); /* after the sandbox's end: what is left in the channel */
+               int64_t deadline_ms); /* after the sandbox's end: what is left in the channel */
 void box_start_exec(struct keeper *k, const struct exec *e, const json_t *request);
 void box_signal(struct keeper *k, uint32_t stream, int signal_number, bool tree);
 void box_pump_input(struct keeper *k, struct exec *e);
@@ -176,6 +176,7 @@ void box_pump_input(struct keeper *k, struct exec *e);
 struct exec *live_add(struct keeper *k, const struct exec_head *head);
 struct exec *live_find(struct keeper *k, uint32_t stream);
 void live_free(struct exec *e);
+void live_reap(struct keeper *k);
 void live_end_tree(struct keeper *k, struct exec *e, int signal_number);
 
 /* journal.c */

@@ -6,6 +6,7 @@
 #include "lib/keeper/internal.h"
 #include "lib/keeper/lost.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <sys/wait.h>
 
@@ -351,24 +352,15 @@ static void settle(struct keeper *k, struct exec *e)
 
 static void after_write(struct keeper *k)
 {
-    for (struct exec **link = &k->execs; *link != NULL;) {
-        struct exec *e = *link;
+    for (struct exec *e = k->execs; e != NULL; e = e->next) {
         if (e->touched) {
             e->touched = false;
             settle(k, e);
             server_notify(k, e);
         }
-        if (e->used > 0 && k->agent != NULL && !e->now.closed)
+        if (e->used > 0 && !e->now.closed)
             channel_grant(k->agent, e->now.head.stream, e->used);
         e->used = 0;
-        if (!e->now.closed || e->kill_ms != INT64_MAX) { /* a tree whose grace runs is still to be killed */
-            link = &e->next;
-            continue;
-        }
-        *link = e->next;
-        k->live--;
-        k->last_found = NULL;
-        live_free(e);
     }
 }
 
@@ -398,8 +390,10 @@ bool journal_write(struct keeper *k)
 void journal_shed(struct journal *j)
 {
     j->shed_ms = INT64_MAX;
-    if (j->count == 0)
-        buffer_free(&j->bytes);
+    if (j->count > 0)
+        return;
+    buffer_free(&j->bytes);
+    malloc_trim(0);
 }
 
 void journal_free(struct journal *j)

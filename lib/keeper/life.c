@@ -3,10 +3,10 @@
  * next is due, one acts on those that are. */
 #include "lib/keeper/internal.h"
 
-#define PRUNE_EVERY_MS      60000
-#define PRUNE_FULL_EVERY_MS 2000
-#define PRUNE_FILL          0.8
-#define IDLE_ENFORCE_MS     1000 /* while no exec runs: what they left behind is looked at less often */
+#define PRUNE_EVERY_MS       60000
+#define PRUNE_TIGHT_EVERY_MS 2000
+#define PRUNE_FILL           0.8
+#define IDLE_ENFORCE_MS      1000 /* while no exec runs: what they left behind is looked at less often */
 
 static int64_t spec_seconds(const struct keeper *k, const char *name)
 {
@@ -83,21 +83,19 @@ static void enforce(struct keeper *k, int64_t now)
 
 /* ---- pruning ---- */
 
+/* Only what is older than it need be: a full store is no reason to break the promise of how long logs are
+ * kept. */
 static void prune(struct keeper *k, int64_t now)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
-    int64_t wall = clock_wall_us(), before = wall - k->config->event_log_ttl * 1000000;
+    int64_t before_us = clock_wall_us() - k->config->event_log_ttl * 1000000;
     size_t removed = 0;
-    bool tight = k->journal.full || events_fill(k->events) > PRUNE_FILL;
-    if (tight) /* whatever has ended may go, the oldest first */
-        before = wall;
-    if (events_prune(k->events, before, &removed, &err) < 0)
+    if (events_prune(k->events, before_us, &removed, &err) < 0)
         log_debug("%s: cannot prune the log: %s", k->workspace_id, err.message);
     if (removed > 0)
         flusher_mark(k->flusher);
-    if (removed > 0 && tight)
-        log_info("%s: dropped the logs of %zu ended commands to make room", k->workspace_id, removed);
-    k->prune_ms = now + (removed > 0 || tight ? PRUNE_FULL_EVERY_MS : PRUNE_EVERY_MS);
+    bool tight = k->journal.full || events_fill(k->events) > PRUNE_FILL;
+    k->prune_ms = now + (removed > 0 || tight ? PRUNE_TIGHT_EVERY_MS : PRUNE_EVERY_MS);
 }
 
 /* ---- execs ---- */
@@ -137,8 +135,6 @@ static void exec_tick(struct keeper *k, struct exec *e, int64_t now)
         e->kill_ms = INT64_MAX;
         e->kill_sent = true;
         box_signal(k, e->now.head.stream, SIGKILL, true);
-        if (e->now.closed)
-            journal_add(k, e, ENTRY_TOUCH, 0, 0); /* so that it is let go */
     }
     for (unsigned i = 0; i < 2 && !k->journal.full; i++)
         if (e->now.tails[i].length > 0 && e->now.tails[i].deadline_ms <= now)
@@ -177,4 +173,5 @@ void life_tick(struct keeper *k)
     if (k->journal.shed_ms <= now)
         journal_shed(&k->journal);
     journal_write(k);
+    live_reap(k);
 }

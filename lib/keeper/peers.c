@@ -159,6 +159,12 @@ void peers_flush(struct peers *ps)
     peers_reap(ps);
 }
 
+void peers_read(struct peers *ps)
+{
+    for (struct peer *p = ps->first; p != NULL; p = p->next)
+        peer_ready(p, EPOLLIN);
+}
+
 static struct peer *first_waiting(struct peers *ps)
 {
     for (struct peer *p = ps->first; p != NULL; p = p->next)

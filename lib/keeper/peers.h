@@ -23,6 +23,8 @@ void peers_free(struct peers *p); /* drops all */
 void peers_close_listener(struct peers *p);
 /* Once a turn: writes what is queued, frees who is gone. */
 void peers_flush(struct peers *p);
+/* Hears out once more who has sent something, so that nobody's request goes without an answer. */
+void peers_read(struct peers *p);
 /* Writes what is queued, until all is out or the deadline (clock_boottime_ms). */
 void peers_drain(struct peers *p, int64_t deadline_ms);
 

@@ -338,6 +338,14 @@ static int bring_up_with_record(struct keeper *k, struct error *err)
     return k->reactor != NULL ? bring_up(k, err) : -1;
 }
 
+static int finish_lost(struct keeper *k, struct error *err)
+{
+    long count = lost_finish(k->events, "keeper died", err);
+    if (count > 0)
+        flusher_mark(k->flusher);
+    return count < 0 ? -1 : 0;
+}
+
 int keeper_start(struct keeper *k, struct error *err)
 {
     struct logs_job logs = { .k = k, .err = ERROR_INIT };
@@ -348,8 +356,8 @@ int keeper_start(struct keeper *k, struct error *err)
     int rc = bring_up_with_record(k, err);
     if (logs_end(&logs, err) < 0 && rc == 0)
         rc = -1;
-    if (rc == 0 && !k->is_new && lost_finish(k->events, "keeper died", err) < 0)
-        rc = -1;
+    if (rc == 0 && !k->is_new)
+        rc = finish_lost(k, err);
     return rc != 0 ? rc : listen_for_workers(k, err);
 }
 

@@ -144,6 +144,7 @@ static void answer(struct keeper *k)
     _cleanup_error_ struct error stopping = ERROR_INIT;
     error_set(&stopping, ERROR_UNAVAILABLE, "%s", k->stop.reason);
     server_fail_calls(k, &stopping);
+    peers_read(k->peers);
     peers_drain(k->peers, clock_boottime_ms() + ANSWER_MS);
 }
 

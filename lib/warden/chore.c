@@ -58,6 +58,18 @@ static int rename_into_trash(const struct chore *c, const char *id, struct error
     return 0;
 }
 
+static int discard(const struct chore *c, const char *id, bool forget_key, struct error *err)
+{
+    if (rename_into_trash(c, id, err) < 0 || events_discard(c->config->state_dir, id, err) < 0 ||
+        state_remove_workspace(c->state, id, forget_key, err) < 0)
+        return -1;
+    _cleanup_free_ char *socket = run_path(c->config, id, "sock"), *lock = run_path(c->config, id, "lock");
+    unlink(socket);
+    unlink(lock);
+    log_info("workspace=%s removed", id);
+    return 0;
+}
+
 /* ---- mend ---- */
 
 static long finish_logs(const struct chore *c, const char *id, struct error *err)
@@ -82,6 +94,14 @@ static int write_lost(const struct chore *c, const char *id, const char *state, 
     return state_patch_workspace(c->state, id, changes, NULL, err);
 }
 
+/* Whoever wanted it was told that it could not be made. */
+static bool never_ran(const json_t *record)
+{
+    const char *state = json_string_value(json_object_get(record, "state"));
+    return state != NULL && strcmp(state, "creating") == 0 &&
+           json_integer_value(json_object_get(record, "started_us")) == 0;
+}
+
 /* The sandbox is really gone before the last events say so; they are read before the record says "stopped".
  */
 int chore_mend_locked(const struct chore *c, const char *id, struct error *err)
@@ -93,6 +113,8 @@ int chore_mend_locked(const struct chore *c, const char *id, struct error *err)
         return 0;
     if (chore_end_sandbox(c, record, json_object_get(record, "handle"), err) < 0)
         return error_wrap(err, "the sandbox does not end");
+    if (never_ran(record))
+        return discard(c, id, true, err);
     long count = finish_logs(c, id, err);
     if (count < 0 || write_lost(c, id, "stopped", err) < 0)
         return -1;
@@ -120,14 +142,7 @@ int chore_remove_locked(const struct chore *c, const char *id, struct error *err
         return -1;
     if (chore_end_sandbox(c, record, json_object_get(record, "handle"), err) < 0)
         return error_wrap(err, "the sandbox does not end");
-    if (rename_into_trash(c, id, err) < 0 || events_discard(c->config->state_dir, id, err) < 0 ||
-        state_remove_workspace(c->state, id, false, err) < 0)
-        return -1;
-    _cleanup_free_ char *socket = run_path(c->config, id, "sock"), *lock = run_path(c->config, id, "lock");
-    unlink(socket);
-    unlink(lock);
-    log_info("workspace=%s removed", id);
-    return 0;
+    return discard(c, id, false, err);
 }
 
 static int remove_one(const struct chore *c, const char *id, struct error *err)
@@ -171,7 +186,7 @@ int warden_chore(const struct config *config, const char *name, const char *work
     int rc = run(&c, name, workspace_id, &err);
     if (c.state != NULL)
         state_close(c.state);
-    if (rc < 0 && err.code != ERROR_CONFLICT)
+    if (rc < 0 && err.code != ERROR_CONFLICT && err.code != ERROR_NOT_FOUND)
         log_error("%s %s: %s", name, workspace_id != NULL ? workspace_id : "", err.message);
     json_object_set_new(line, rc < 0 ? "error" : "ret", rc < 0 ? error_pack(&err) : json_object());
     _cleanup_free_ char *text = json_dumps(line, JSON_COMPACT);

@@ -20,6 +20,7 @@
 #define WARDEN_BACKOFF_MAX_MS 60000
 #define WARDEN_START_MS       30000 /* a keeper that has not told by then is killed */
 #define WARDEN_CHORE_MS       60000
+#define WARDEN_PROBE_MS       20
 #define WARDEN_ROUND_MS       60000
 
 struct warden;
@@ -59,6 +60,7 @@ struct place {
     int64_t not_before_ms;
     struct error last; /* why the last start failed */
     int mend_failures;
+    int64_t probe_ms; /* whether its keeper listens is asked again then */
     int64_t mend_ms;
 };
 

@@ -243,8 +243,7 @@ void place_request_start(struct warden *w, const char *id, struct peer *peer, ui
 {
     struct place *p = place_get(w, id);
     waiter_add(&p->starters, peer, stream);
-    if (p->keeper != NULL && p->keeper->told && keeper_listens(w, p))
-        answer_stored_record(w, p);
+    p->probe_ms = 0;
 }
 
 void place_request_create(struct warden *w, const char *id, json_t *spec, struct peer *peer, uint32_t stream)
@@ -273,6 +272,20 @@ void place_request_remove(struct warden *w, const char *id, struct peer *peer, u
 
 /* ---- advancing ---- */
 
+/* A keeper that somebody waits for, and of which no further word will come: it is an adopted one that still
+ * starts, or one that is about to end. */
+static bool must_probe(const struct place *p)
+{
+    return p->starters != NULL && p->chore == NULL && p->keeper != NULL && p->keeper->told;
+}
+
+static void probe(struct warden *w, struct place *p, int64_t now)
+{
+    p->probe_ms = now + WARDEN_PROBE_MS;
+    if (keeper_listens(w, p))
+        answer_stored_record(w, p);
+}
+
 static void start_chore(struct warden *w, struct place *p, enum child_kind kind)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
@@ -294,6 +307,8 @@ static void start_chore(struct warden *w, struct place *p, enum child_kind kind)
 static void advance(struct warden *w, struct place *p, int64_t now)
 {
     struct child *busy = p->chore != NULL ? p->chore : p->keeper;
+    if (must_probe(p) && p->probe_ms <= now)
+        probe(w, p, now);
     if (busy != NULL && busy->deadline_ms <= now) {
         log_error("%s: a process of it takes too long and is killed", p->id);
         busy->deadline_ms = INT64_MAX;
@@ -342,6 +357,8 @@ int64_t places_deadline(const struct warden *w)
         const struct child *busy = p->chore != NULL ? p->chore : p->keeper;
         if (busy != NULL && busy->deadline_ms < deadline)
             deadline = busy->deadline_ms;
+        if (must_probe(p) && p->probe_ms < deadline)
+            deadline = p->probe_ms;
         if (busy == NULL && p->mend && p->mend_ms < deadline && w->chores < WARDEN_CHORES_MAX)
             deadline = p->mend_ms;
     }

@@ -79,6 +79,7 @@ void round_tick(struct warden *w)
     int64_t now = clock_boottime_ms();
     if (w->round_ms <= now) {
         w->round_ms = now + WARDEN_ROUND_MS;
+        state_check_readers(w->state);
         round_scan(w);
         start_round(w, &w->sweep, CHILD_SWEEP);
     }
