@@ -37,6 +37,12 @@ void connection_forget(struct connection *c)
     c->dispatched = c->streaming = c->drain_wanted = false;
 }
 
+/* After a change of its queue. */
+static void account(struct connection *c, size_t before)
+{
+    c->all->queued = c->all->queued - before + connection_queued(c);
+}
+
 static void free_buffer(struct buffer **b)
 {
     if (*b != NULL) {
@@ -55,6 +61,7 @@ static void end(struct connection *c)
     loop_unwatch(c->watch);
     loop_timer_stop(all->loop, &c->timer);
     close(c->fd);
+    all->queued -= connection_queued(c);
     free_buffer(&c->queue);
     free_buffer(&c->names);
     *(c->previous ? &c->previous->next : &all->first) = c->next;
@@ -116,6 +123,8 @@ static void queue_rest(struct connection *c, struct buffer *bytes, size_t sent)
 
 void connection_send(struct connection *c, struct buffer *bytes)
 {
+    size_t before = connection_queued(c);
+
     if (c->broken)
         return;
     if (c->queue == NULL) {
@@ -130,6 +139,7 @@ void connection_send(struct connection *c, struct buffer *bytes)
         }
         buffer_append(c->queue, bytes->data, bytes->length);
     }
+    account(c, before);
     c->drain_wanted = c->streaming;
 }
 
@@ -140,8 +150,10 @@ static void flush(struct connection *c)
     if (sent > 0)
         c->progress_ms = clock_boottime_ms();
     c->queue_offset += sent;
+    c->all->queued -= sent;
     if (connection_queued(c) > 0 && !c->broken)
         return;
+    c->all->queued -= connection_queued(c);
     free_buffer(&c->queue);
     if (c->drain_wanted && !c->broken && c->carried != NULL) {
         struct exchange *x = &c->carried->exchange;

@@ -33,6 +33,7 @@ struct connections {
     struct connection *first;
     size_t count, exchanges;
     size_t body_bytes;
+    size_t queued;        /* output that clients have not taken yet, in all */
     struct buffer output; /* answers are put together here */
     char *input;          /* CONNECTION_INPUT bytes: what recv gives is taken apart here */
     bool draining;

@@ -98,6 +98,13 @@ static size_t stream_queued(struct exchange *x)
     return c ? connection_queued(c) : 0;
 }
 
+static size_t backlog(struct exchange *x)
+{
+    struct connection *c = connection_of(x);
+
+    return c ? c->all->queued : 0;
+}
+
 static void stream_finish(struct exchange *x)
 {
     struct connection *c = connection_of(x);
@@ -119,5 +126,6 @@ const struct exchange_carrier connection_carrier = {
     .stream_begin = stream_begin,
     .stream = stream,
     .stream_queued = stream_queued,
+    .backlog = backlog,
     .stream_finish = stream_finish,
 };

@@ -12,6 +12,8 @@
 
 #define KEEPER_TIMEOUT_MS 40000
 #define ACTION_ATTEMPTS   3
+#define PAGE_USUAL        90000
+#define BACKLOG_MOST      (32u << 20)
 
 static void advance(struct flight *f);
 
@@ -362,6 +364,16 @@ static int prepare(struct flight *f, struct error *err)
     return 0;
 }
 
+/* While much output lies here for slow clients, who asks for a large page gets a usual one: max_bytes is a
+ * bound, and the page says that there is more. */
+static void bound_page(struct flight *f, size_t backlog)
+{
+    if (backlog <= BACKLOG_MOST || !(f->op->flags & OP_READ_ONLY))
+        return;
+    if (json_integer_value(json_object_get(f->in, "max_bytes")) > PAGE_USUAL)
+        json_object_set_new(f->in, "max_bytes", json_integer(PAGE_USUAL));
+}
+
 static void principal_copy(struct principal *to, const struct principal *from)
 {
     *to = *from;
@@ -387,6 +399,7 @@ struct flight *dispatch_start(struct service *s, struct dispatch_request *reques
     if (request->key && (f->op->flags & OP_KEYED))
         f->key = xstrdup(request->key);
     note_exec(f, f->in);
+    bound_page(f, request->backlog);
     _cleanup_error_ struct error err = ERROR_INIT;
     if (prepare(f, &err) < 0)
         fail(f, &err);

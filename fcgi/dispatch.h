@@ -47,6 +47,7 @@ struct dispatch_request {
     const char *key; /* Idempotency-Key; NULL = none */
     const char *request_id;
     int64_t started_us; /* clock_boottime_us */
+    size_t backlog;     /* exchange_backlog: answers that clients have not taken yet */
 };
 
 /* One call under way. Parked, it is nearly nothing: what the operation needs lies in its parking. */

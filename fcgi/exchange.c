@@ -8,6 +8,11 @@ void exchange_shed(struct exchange *x)
         request_clear(x->request);
 }
 
+size_t exchange_backlog(struct exchange *x)
+{
+    return x->carrier->backlog != NULL ? x->carrier->backlog(x) : 0;
+}
+
 static int append(const char *data, size_t length, void *user)
 {
     buffer_append(user, data, length);

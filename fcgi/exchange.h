@@ -21,6 +21,8 @@ struct exchange_carrier {
     void (*stream)(struct exchange *x, const char *data, size_t length);
     size_t (*stream_queued)(struct exchange *x);
     void (*stream_finish)(struct exchange *x);
+    /* Bytes of answers that all its clients have not taken yet; NULL: it keeps none. */
+    size_t (*backlog)(struct exchange *x);
 };
 struct exchange {
     const struct exchange_carrier *carrier;
@@ -36,6 +38,7 @@ struct exchange {
 };
 /* Frees all of the request but its id while it waits: its strings are NULL afterwards. */
 void exchange_shed(struct exchange *x);
+size_t exchange_backlog(struct exchange *x); /* of its carrier */
 void exchange_reply_json(struct exchange *x, int status, const char *headers, const json_t *value);
 void exchange_reply_error(struct exchange *x, const struct error *err,
                           const char *headers); /* adds Retry-After */

@@ -276,6 +276,7 @@ static void start(struct rest_call *c)
         .key = key,
         .request_id = x->request_id,
         .started_us = x->started_us,
+        .backlog = exchange_backlog(x),
     };
     struct flight *f = dispatch_start(c->service, &request, &rest_sink, x);
     if (f) {

@@ -214,7 +214,8 @@ static int do_call(struct slot *slot, const struct rpc_message *m, struct rpc_er
                                         .form = CALL_MCP,
                                         .in = in,
                                         .request_id = p->exchange->request_id,
-                                        .started_us = p->exchange->started_us };
+                                        .started_us = p->exchange->started_us,
+                                        .backlog = exchange_backlog(p->exchange) };
     slot->flight = dispatch_start(p->service, &request, &slot_sink, slot);
     return 1;
 }

@@ -132,7 +132,11 @@ static size_t queued(struct exchange *x)
     return 0;
 }
 
-static const struct exchange_carrier carrier = { reply, begin, stream, queued, finish };
+static const struct exchange_carrier carrier = { .reply = reply,
+                                                .stream_begin = begin,
+                                                .stream = stream,
+                                                .stream_queued = queued,
+                                                .stream_finish = finish };
 
 /* ---- requests ---- */
 
