@@ -129,8 +129,10 @@ static void end_all(struct daemon *daemons, const struct config *config)
     supervise_end(&daemons[SERVE], SERVE_END_MS);
     supervise_end(&daemons[FRONT], END_MS);
     supervise_end(&daemons[WARDEN], END_MS);
-    leftovers_end(config->state_dir, "warden", END_MS);
-    leftovers_end(config->state_dir, "keep", KEEPER_END_MS);
+    leftovers_end(&(struct leftover){ daemons[SERVE].argv[0], "warden", "--state", config->state_dir },
+                  END_MS);
+    leftovers_end(&(struct leftover){ daemons[SERVE].argv[0], "keep", "--state", config->state_dir },
+                  KEEPER_END_MS);
     for (int i = 0; i < DAEMONS; i++)
         free_argv(daemons[i].argv);
 }

@@ -3,7 +3,6 @@
  * cannot pass for it. */
 #include "fcgi/leftovers.h"
 
-#include "fcgi/options.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/memory.h"
@@ -11,38 +10,31 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 enum { MOST = 4096 };
 
-/* argv[1] and the value of --state. */
-static bool names(const struct buffer *line, const char *subcommand, const char *state_dir)
+static bool is_command_line(const struct buffer *line, const struct leftover *which)
 {
     const char *at = line->data, *end = at + line->length;
-    bool right_command = false, right_state = false;
+    bool right_first = false, right_value = false;
 
     for (int i = 0; at < end; i++) {
-        size_t length = strnlen(at, (size_t)(end - at));
-        const char *next = at + length + 1;
+        const char *next = at + strnlen(at, (size_t)(end - at)) + 1;
         if (i == 1)
-            right_command = strcmp(at, subcommand) == 0;
-        if (strcmp(at, "--state") == 0 && next < end)
-            right_state = strcmp(next, state_dir) == 0;
+            right_first = strcmp(at, which->first) == 0;
+        if (strcmp(at, which->option) == 0 && next < end)
+            right_value = strcmp(next, which->value) == 0;
         at = next;
     }
-    return right_command && right_state;
+    return right_first && right_value;
 }
 
-static bool is_this_program(int proc, const char *pid, const char *program)
+static bool is_program(int proc, const char *pid, const char *program)
 {
     char path[64], exe[PATH_MAX];
-    struct stat st;
 
-    if (fstatat(proc, pid, &st, 0) < 0 || (st.st_uid != 0 && st.st_uid != geteuid()))
-        return false;
     snprintf(path, sizeof(path), "%.20s/exe", pid);
     ssize_t length = readlinkat(proc, path, exe, sizeof(exe) - 1);
     if (length < 0)
@@ -52,8 +44,7 @@ static bool is_this_program(int proc, const char *pid, const char *program)
     return strncmp(exe, program, strlen(program)) == 0;
 }
 
-static bool matches(int proc, const char *pid, const char *program, const char *subcommand,
-                    const char *state_dir)
+static bool matches(int proc, const char *pid, const struct leftover *which)
 {
     char path[64];
     _cleanup_buffer_ struct buffer line = BUFFER_INIT;
@@ -62,22 +53,21 @@ static bool matches(int proc, const char *pid, const char *program, const char *
     if (io_read_file(proc, path, 1 << 20, &line, NULL) < 0 || line.length == 0)
         return false;
     buffer_text(&line);
-    return names(&line, subcommand, state_dir) && is_this_program(proc, pid, program);
+    return is_command_line(&line, which) && is_program(proc, pid, which->program);
 }
 
-static int find(const char *subcommand, const char *state_dir, int *pidfds)
+static int find(const struct leftover *which, int *pidfds)
 {
-    _cleanup_free_ char *program = options_program();
     DIR *proc = opendir("/proc");
     int count = 0;
 
     for (struct dirent *entry; proc != NULL && count < MOST && (entry = readdir(proc)) != NULL;) {
         if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == getpid() ||
-            !matches(dirfd(proc), entry->d_name, program, subcommand, state_dir))
+            !matches(dirfd(proc), entry->d_name, which))
             continue;
         /* Looked at again once it is held: the number may have gone to another process meanwhile. */
         int pidfd = process_pidfd_open(atoi(entry->d_name));
-        if (pidfd >= 0 && matches(dirfd(proc), entry->d_name, program, subcommand, state_dir))
+        if (pidfd >= 0 && matches(dirfd(proc), entry->d_name, which))
             pidfds[count++] = pidfd;
         else if (pidfd >= 0)
             close(pidfd);
@@ -87,10 +77,10 @@ static int find(const char *subcommand, const char *state_dir, int *pidfds)
     return count;
 }
 
-int leftovers_end(const char *state_dir, const char *subcommand, int timeout_ms)
+int leftovers_end(const struct leftover *which, int timeout_ms)
 {
     _cleanup_free_ int *pidfds = xcalloc(MOST, sizeof(*pidfds));
-    int count = find(subcommand, state_dir, pidfds);
+    int count = find(which, pidfds);
     int64_t end = clock_boottime_ms() + timeout_ms;
 
     for (int i = 0; i < count; i++)

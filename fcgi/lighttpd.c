@@ -2,6 +2,7 @@
  * Knows nothing of how it is kept alive. */
 #include "fcgi/lighttpd.h"
 
+#include "fcgi/leftovers.h"
 #include "fcgi/options.h"
 #include "lib/base/io.h"
 #include "lib/base/memory.h"
@@ -13,7 +14,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { MOST_FILES = 60000, LARGEST_CONF = 1 << 20 };
+enum { MOST_FILES = 60000, LARGEST_CONF = 1 << 20, FORMER_END_MS = 2000 };
 
 static char *find_program(void)
 {
@@ -125,6 +126,13 @@ static void set_environment(const struct config *config, const struct lighttpd *
     setenv("LIGHTTPD_CONNECTIONS", text, 0);
 }
 
+/* It gives up its parent-death signal with its privileges, and so outlives a `run` that was killed. The
+ * caller holds the lock of the socket: nobody else's is meant. */
+static void end_former(const struct lighttpd *l)
+{
+    leftovers_end(&(struct leftover){ l->program, "-D", "-f", l->conf }, FORMER_END_MS);
+}
+
 int lighttpd_prepare(const struct config *config, const char *host, const char *port, size_t file_limit,
                      struct lighttpd *ret, struct error *err)
 {
@@ -133,10 +141,11 @@ int lighttpd_prepare(const struct config *config, const char *host, const char *
     *ret = (struct lighttpd){ .host = host, .port = port, .program = find_program() };
     if (ret->program == NULL)
         return error_set(err, ERROR_UNSUPPORTED, "lighttpd is not installed: apt-get install lighttpd");
+    ret->conf = config_path(config, "lighttpd.conf", NULL);
+    end_former(ret);
     if (check_address(host, port, err) < 0 || read_conf(&conf, err) < 0)
         return -1;
     append_user(&conf, config);
-    ret->conf = config_path(config, "lighttpd.conf", NULL);
     set_environment(config, ret, file_limit);
     return io_replace_file(AT_FDCWD, ret->conf, conf.data, conf.length, 0644, err);
 }
