@@ -348,7 +348,7 @@ static int remove_one(const char *directory, int64_t deadline, struct error *err
             return error_errno(err, ERROR_DRIVER, errno, "cannot remove the workspace's cgroup");
         if (clock_boottime_ms() >= deadline)
             return error_set(err, ERROR_TIMEOUT, "the workspace's cgroup still has processes");
-        nanosleep(&(struct timespec){ 0, 2000000 }, NULL);
+        nanosleep(&(struct timespec){ 0, 300000 }, NULL);
     }
     return 0;
 }

