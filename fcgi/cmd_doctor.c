@@ -74,9 +74,16 @@ static void first_line(char *const argv[], char *line, size_t size)
     int failed = posix_spawn(&pid, argv[0], &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(pair[1]);
+    /* To the end: a program whose reader goes away complains. */
+    char rest[512];
+    size_t length = 0;
     struct pollfd wait = { .fd = pair[0], .events = POLLIN };
-    ssize_t length = !failed && poll(&wait, 1, 5000) == 1 ? read(pair[0], line, size - 1) : 0;
-    line[length > 0 ? length : 0] = '\0';
+    for (ssize_t n = 1; !failed && n > 0 && poll(&wait, 1, 5000) == 1;) {
+        bool room = length < size - 1;
+        n = room ? read(pair[0], line + length, size - 1 - length) : read(pair[0], rest, sizeof rest);
+        length += room && n > 0 ? (size_t)n : 0;
+    }
+    line[length] = '\0';
     line[strcspn(line, "\n")] = '\0';
     close(pair[0]);
     if (!failed)

@@ -252,6 +252,8 @@ static bool create_one(struct cgroup *c, enum cgroup_controller controller, cons
     if (!version)
         return false;
     _cleanup_free_ char *directory = xasprintf("%s/%s", base, name);
+    if (version == 1 || c->fd < 0)
+        rmdir(directory); /* one that was left behind is old, and a sweep would take it for such */
     if (mkdir(directory, 0755) && errno != EEXIST)
         return false;
     int fd = -1;
@@ -366,28 +368,28 @@ int cgroup_remove(const json_t *directories, int timeout_ms, struct error *err)
     return 0;
 }
 
-static void sweep_directory(const char *base, const char *prefix)
+static void sweep_directory(const char *base)
 {
     DIR *directory = opendir(base);
     struct dirent *entry;
     struct stat status;
     while (directory && (entry = readdir(directory))) {
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) ||
+        if (strncmp(entry->d_name, NAME_PREFIX, strlen(NAME_PREFIX)) ||
             fstatat(dirfd(directory), entry->d_name, &status, AT_SYMLINK_NOFOLLOW))
             continue;
         if (status.st_mtime + 60 < clock_wall_s() && !unlinkat(dirfd(directory), entry->d_name, AT_REMOVEDIR))
-            log_info("removed a cgroup that was left behind: %s", entry->d_name);
+            log_debug("removed a cgroup that was left behind: %s", entry->d_name);
     }
     if (directory)
         closedir(directory);
 }
 
-void cgroup_sweep(const char *prefix)
+void cgroup_sweep(void)
 {
     for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
         _cleanup_free_ char *base = NULL;
         if (find_base((enum cgroup_controller)i, &base))
-            sweep_directory(base, prefix);
+            sweep_directory(base);
     }
 }
 

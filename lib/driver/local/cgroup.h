@@ -39,9 +39,9 @@ json_t *cgroup_find(const char *name);
 /* Removes them, waiting up to timeout_ms for the last process to be gone. Hostile or foreign paths are not
  * touched. */
 int cgroup_remove(const json_t *directories, int timeout_ms, struct error *err);
-/* Removes directories with this prefix that are empty and older than a minute: left by a keeper that died
- * while creating. */
-void cgroup_sweep(const char *prefix);
+/* Removes every sandbox's directory that is empty and older than a minute: left by owners that died, of
+ * whatever state directory. */
+void cgroup_sweep(void);
 /* workspace-fcgi-<8 hex of the state directory>- */
 #define CGROUP_PREFIX_SIZE 32
 void cgroup_prefix(const char *state_dir, char prefix[static CGROUP_PREFIX_SIZE]);

@@ -239,7 +239,7 @@ static int local_list(const struct config *config, json_t **ret, struct error *e
     struct listing listing = { list, prefix };
     if (find_sandboxes(config->state_dir, list_one, &listing, err))
         return -1;
-    cgroup_sweep(prefix);
+    cgroup_sweep();
     *ret = STEAL(list);
     return 0;
 }

@@ -1,0 +1,152 @@
+/* doctor as an operator runs it: its answer, its cures, its exit status. */
+#include "lib/base/buffer.h"
+#include "lib/base/io.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char state[64];
+
+static char *program(void)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    for (int i = 0; i < 2; i++) /* BUILD/tests/test_doctor -> BUILD */
+        *strrchr(path, '/') = '\0';
+    return xasprintf("%s/workspace-fcgi", path);
+}
+
+/* Returns the exit status; *ret = what it printed. */
+static int run(const char *setting, json_t **ret)
+{
+    int pair[2], status = 0;
+    char text[32768];
+    size_t length = 0;
+    _cleanup_free_ char *path = program();
+    ck_assert_int_eq(pipe(pair), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(pair[1], STDOUT_FILENO);
+        close(pair[0]);
+        execl(path, path, "doctor", "--state", state, "--json", setting ? "--set" : NULL, setting, NULL);
+        _exit(127);
+    }
+    close(pair[1]);
+    for (ssize_t n; length < sizeof text && (n = read(pair[0], text + length, sizeof text - length)) > 0;)
+        length += (size_t)n;
+    close(pair[0]);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    *ret = json_loadb(text, length, 0, NULL);
+    ck_assert_msg(*ret != NULL, "no JSON: %.*s", (int)length, text);
+    return WEXITSTATUS(status);
+}
+
+static const json_t *find(const json_t *answer, const char *name)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(answer, "checks"), i, row)
+    {
+        if (!strcmp(json_string_value(json_object_get(row, "check")), name))
+            return row;
+    }
+    ck_abort_msg("no row %s", name);
+}
+
+static const char *member(const json_t *answer, const char *name, const char *key)
+{
+    const char *text = json_string_value(json_object_get(find(answer, name), key));
+    return text ? text : "";
+}
+
+static void make_state(void)
+{
+    snprintf(state, sizeof state, "/tmp/wsf-doctor-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(state));
+    ck_assert_int_eq(chmod(state, 0770), 0);
+}
+
+static void remove_state(void)
+{
+    io_remove_tree(AT_FDCWD, state, NULL);
+}
+
+START_TEST(a_host_that_can_is_told_so)
+{
+    static const char *const good[] = { "namespaces",      "bubblewrap",  "seccomp", "agent",
+                                        "state directory", "path length", "space" };
+    json_t *answer;
+    ck_assert_int_eq(run(NULL, &answer), 0);
+    ck_assert(json_is_true(json_object_get(answer, "ok")));
+    for (size_t i = 0; i < N_ELEMENTS(good); i++)
+        ck_assert_msg(!strcmp(member(answer, good[i], "level"), "ok"), "%s: %s", good[i],
+                      member(answer, good[i], "text"));
+    ck_assert_ptr_nonnull(strstr(member(answer, "limits", "text"), "memory: "));
+    ck_assert_str_eq(member(answer, "store", "level"), "warn");
+    json_decref(answer);
+}
+END_TEST
+
+START_TEST(an_open_state_directory_fails_with_its_cure)
+{
+    json_t *answer;
+    chmod(state, 0777);
+    ck_assert_int_eq(run(NULL, &answer), 1);
+    ck_assert(json_is_false(json_object_get(answer, "ok")));
+    ck_assert_str_eq(member(answer, "state directory", "level"), "fail");
+    ck_assert_ptr_nonnull(strstr(member(answer, "state directory", "cure"), "chmod o-rwx"));
+    json_decref(answer);
+}
+END_TEST
+
+START_TEST(a_missing_agent_fails_with_its_cure)
+{
+    json_t *answer;
+    ck_assert_int_eq(run("WORKSPACE_AGENT=/nowhere/agent", &answer), 1);
+    ck_assert_str_eq(member(answer, "agent", "level"), "fail");
+    ck_assert_str_ne(member(answer, "agent", "text"), "");
+    json_decref(answer);
+}
+END_TEST
+
+START_TEST(a_damaged_store_fails)
+{
+    json_t *answer;
+    char path[128];
+    snprintf(path, sizeof path, "%s/state", state);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/state/data.mdb", state);
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    for (int i = 0; i < 4096; i++)
+        ck_assert_int_eq(write(fd, "garbage ", 8), 8);
+    close(fd);
+    ck_assert_int_eq(run(NULL, &answer), 1);
+    ck_assert_str_eq(member(answer, "store", "level"), "fail");
+    json_decref(answer);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("doctor");
+    TCase *c = tcase_create("doctor");
+    tcase_add_checked_fixture(c, make_state, remove_state);
+    tcase_set_timeout(c, 30);
+    tcase_add_test(c, a_host_that_can_is_told_so);
+    tcase_add_test(c, an_open_state_directory_fails_with_its_cure);
+    tcase_add_test(c, a_missing_agent_fails_with_its_cure);
+    tcase_add_test(c, a_damaged_store_fails);
+    suite_add_tcase(s, c);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
