@@ -2,6 +2,8 @@
  * succeeded. Knows the service, no operation. */
 #include "fcgi/commands.h"
 
+#include "fcgi/state_directory.h"
+
 #include "fcgi/options.h"
 #include "fcgi/service.h"
 #include "lib/base/io.h"
@@ -80,7 +82,7 @@ int cmd_call(const struct config *config, int argc, char **argv)
     _cleanup_error_ struct error err = ERROR_INIT;
     json_auto_t *in = read_input(argc == 3 ? argv[2] : NULL, &err);
     int status = -1;
-    if (in && config_become_owner(config, &err) == 0)
+    if (in && state_directory_enter(config, &err) == 0)
         status = call(config, op, in, &err);
     if (status < 0)
         fprintf(stderr, "call: %s\n", err.message);

@@ -3,6 +3,8 @@
  * stores come last, read as the owner of the state directory. */
 #include "fcgi/commands.h"
 
+#include "fcgi/state_directory.h"
+
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/utf8.h"
@@ -361,7 +363,7 @@ static void check_store(const struct config *config, struct finding *f)
         say(f, LEVEL_WARN, NULL, "there is none yet: the first start makes it");
         return;
     }
-    struct state *state = config_become_owner(config, &err) ? NULL : state_open(config->state_dir, &err);
+    struct state *state = state_directory_enter(config, &err) ? NULL : state_open(config->state_dir, &err);
     if (!state || state_list_workspaces(state, NULL, NULL, 1000000, &workspaces, &err)) {
         say_error(f, LEVEL_FAIL, &err);
     } else if (verify_logs(config, workspaces, f, &checked)) {

@@ -6,7 +6,6 @@
 #include "fcgi/leftovers.h"
 #include "fcgi/lighttpd.h"
 #include "fcgi/options.h"
-#include "fcgi/reach.h"
 #include "fcgi/socket.h"
 #include "fcgi/state_directory.h"
 #include "fcgi/supervise.h"
@@ -29,18 +28,6 @@ static const char *environment(const char *name, const char *otherwise)
 }
 
 /* ---- paths and token ---- */
-
-/* The workers' user must reach the state, and sandboxes this program's folder; the settings are read again on
- * a reload. */
-static int make_reachable(const struct config *config, struct error *err)
-{
-    _cleanup_free_ char *programs = options_program();
-    const char *file = options_of_process()->config;
-    const char *const paths[] = { config->state_dir, programs, file };
-
-    *strrchr(programs, '/') = 0;
-    return reach_paths(config, paths, file != NULL && *file == '/' ? 3 : 2, err);
-}
 
 static int read_token(const char *path, char **ret, struct error *err)
 {
@@ -220,7 +207,7 @@ static int run(const struct config *config, struct lighttpd *front, struct error
         (socket_fd = socket_open_local(config, NULL, &lock, err)) < 0 ||
         lighttpd_prepare(config, environment("HOST", "127.0.0.1"), environment("PORT", "8080"), files, front,
                          err) < 0 ||
-        make_reachable(config, err) < 0)
+        state_directory_reach(config, err) < 0)
         return -1;
     setenv("WORKSPACE_TOKEN", token, 1);
     unsetenv("TOKEN");

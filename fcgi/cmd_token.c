@@ -2,6 +2,8 @@
  * alone. Knows nothing of requests. */
 #include "fcgi/cmd_token.h"
 
+#include "fcgi/state_directory.h"
+
 #include "lib/base/clock.h"
 #include "lib/base/ids.h"
 #include "lib/store/state.h"
@@ -175,7 +177,7 @@ static int run(const struct config *config, int (*action)(struct state *, int, c
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     struct state *state = NULL;
-    if (config_become_owner(config, &err) < 0 || !(state = state_open(config->state_dir, &err)))
+    if (state_directory_enter(config, &err) < 0 || !(state = state_open(config->state_dir, &err)))
         return report(&err);
     int status = action(state, argc, argv);
     state_close(state);

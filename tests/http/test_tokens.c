@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* Runs `workspace-fcgi token ARGUMENTS`; returns its output. */
 static char *token_command(const char *arguments)
@@ -125,6 +126,31 @@ START_TEST(tokens_and_values_are_nowhere_in_clear)
 }
 END_TEST
 
+/* A clone under /root: the workers' user may not enter the folder above the state directory. */
+START_TEST(commands_reach_a_state_directory_below_a_closed_folder)
+{
+    char folder[] = "/tmp/wsf-closed-XXXXXX", line[600], output[1000] = "";
+    if (geteuid() != 0)
+        return;
+    ck_assert_ptr_nonnull(mkdtemp(folder)); /* mode 0700 */
+    snprintf(line, sizeof line,
+             "w=%s; s='--state %s/state'; $w token add eve $s && $w token list $s && $w call "
+             "listRemoteWorkspaces $s",
+             build_path("workspace-fcgi"), folder);
+    FILE *pipe = popen(line, "r");
+    size_t length = fread(output, 1, sizeof output - 1, pipe);
+    int status = pclose(pipe);
+    output[length] = '\0';
+    ck_assert_msg(status == 0 && strstr(output, "eve") && strstr(output, "[]"), "%d %s", status, output);
+    snprintf(line, sizeof line, "%s/state/run/warden.lock", folder); /* `call` started a warden: end it */
+    for (int k = 0; k < 100 && access(line, F_OK) != 0; k++)
+        sleep_ms(20);
+    snprintf(line, sizeof line, "pkill -TERM -f -- '[w]orkspace-fcgi warden.*%s/state'; sleep 0.3; rm -rf %s",
+             folder, folder);
+    ck_assert_int_eq(system(line), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("tokens");
@@ -132,5 +158,6 @@ int main(void)
     suite_add(s, scopes_and_bound_tokens_hold, 60);
     suite_add(s, a_revoked_token_is_refused, 60);
     suite_add(s, tokens_and_values_are_nowhere_in_clear, 60);
+    suite_add(s, commands_reach_a_state_directory_below_a_closed_folder, 30);
     return suite_main(s, NULL);
 }
