@@ -122,8 +122,7 @@ START_TEST(other_workspaces_cannot_be_seen)
                        ">/dev/null 2>&1 & true");
     ck_assert_str_eq(box_output(&box, "ls /workspace /tmp; ps -eo args | grep '[s]leep 977'; true"),
                      "/tmp:\n\n/workspace:\n");
-    other.kind->driver->terminate(&other.config, other.sandbox, other.handle, NULL);
-    other.kind->driver->release(other.sandbox);
+    box_leave(&other);
     box_end(&box);
 }
 END_TEST

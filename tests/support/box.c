@@ -100,7 +100,7 @@ void box_start(struct box *b)
     }
 }
 
-void box_end(struct box *b)
+void box_leave(struct box *b)
 {
     struct error err = ERROR_INIT;
     if (b->handle)
@@ -111,10 +111,15 @@ void box_end(struct box *b)
     json_decref(b->handle);
     memory_close_fd(&b->spec.files_fd);
     memory_close_fd(&b->spec.home_fd);
+}
+
+void box_end(struct box *b)
+{
+    box_leave(b);
     io_remove_tree(AT_FDCWD, b->config.state_dir, NULL);
-    b->sandbox = NULL;
-    b->channel = NULL;
-    b->handle = NULL;
+    free(b->config.state_dir);
+    free(b->config.agent);
+    *b = (struct box){ .spec = { .files_fd = -1, .home_fd = -1 } };
 }
 
 struct reading {

@@ -34,7 +34,8 @@ struct box {
 bool box_prepare(struct box *b, const struct box_kind *kind);
 void box_make_folders(struct box *b, uid_t uid); /* a new id, its folders, spec filled with defaults */
 void box_start(struct box *b);                   /* create, open_channel, HELLO; fails the test */
-void box_end(struct box *b);                     /* terminate, release, folders removed */
+void box_leave(struct box *b); /* terminate and release one that shares another's state directory */
+void box_end(struct box *b);   /* terminate, release, folders removed */
 
 struct box_result {
     struct buffer out, err;
