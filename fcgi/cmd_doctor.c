@@ -218,7 +218,7 @@ static void check_limits(const struct config *config, struct finding *f)
         !strncmp(memory, "cgroup", 6) && !strncmp(cpu, "cgroup", 6) && !strncmp(processes, "cgroup", 6);
     say(f, all ? LEVEL_OK : LEVEL_WARN,
         all ? NULL
-            : "start it as root, or by systemd with Delegate=yes and DelegateSubgroup=gateway (cgroup v2)",
+            : "start it as root, or by systemd with Delegate=yes (cgroup v2)",
         "memory: %s, CPU: %s, processes: %s%s", memory, cpu, processes,
         all ? "" : "; every limit holds, the watched ones some milliseconds late");
 }

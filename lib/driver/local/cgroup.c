@@ -1,7 +1,5 @@
-/* Finds the controllers, makes one directory for each sandbox and hierarchy, writes the limits: a table of
- * files for each version. The base is this process's own cgroup; under version 2, where processes may sit in
- * leaves only, a leaf named "gateway" stands for its parent (systemd: Delegate=yes,
- * DelegateSubgroup=gateway). Knows nothing of bubblewrap and workspaces. */
+/* One directory for each sandbox and hierarchy, with its limits: a table of files for each version. Knows
+ * nothing of where they may be made (place.c), of bubblewrap and of workspaces. */
 #include "lib/driver/local/cgroup.h"
 
 #include "lib/base/buffer.h"
@@ -9,6 +7,7 @@
 #include "lib/base/ids.h"
 #include "lib/base/io.h"
 #include "lib/base/log.h"
+#include "lib/driver/local/place.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,82 +18,14 @@
 
 #define MOUNT_POINT "/sys/fs/cgroup/"
 #define NAME_PREFIX "workspace-fcgi-"
-#define GATEWAY     "/gateway"
 #define PERIOD_US   100000
 
-static const char *const names[CGROUP_CONTROLLERS] = { "memory", "cpu", "pids" };
-
-/* ---- where each controller is ---- */
-
-/* The hierarchy's path of this process: version 1 lines name controllers ("4:memory:/x"), version 2's is
- * "0::/x". */
-static bool own_path(char *text, const char *controller, char *ret, size_t size)
+void cgroup_detect(int version[static CGROUP_CONTROLLERS])
 {
-    char *save = NULL;
-    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!path)
-            continue;
-        *path++ = '\0';
-        char *inner = NULL;
-        bool hit = !controller && !controllers[1];
-        for (char *c = strtok_r(controllers + 1, ",", &inner); c && controller && !hit;
-             c = strtok_r(NULL, ",", &inner))
-            hit = !strcmp(c, controller);
-        if (hit)
-            return snprintf(ret, size, "%s", path) < (int)size;
-    }
-    return false;
-}
-
-static bool has_word(const char *list, const char *word, const char *separators)
-{
-    size_t length = strlen(word);
-    for (const char *at = list; (at = strstr(at, word)); at += length)
-        if ((at == list || strchr(separators, at[-1])) && (!at[length] || strchr(separators, at[length])))
-            return true;
-    return false;
-}
-
-/* Mount point and mounted root of the hierarchy; controller NULL = version 2. proc_pid_mountinfo(5): fields
- * 4, 5, and after " - " the type. */
-static bool find_mount(char *text, const char *controller, char *point, char *root)
-{
-    char *save = NULL;
-    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        char type[32], options[256];
-        char *rest = strstr(line, " - ");
-        if (!rest || sscanf(rest, " - %31s %*s %255s", type, options) != 2 ||
-            sscanf(line, "%*s %*s %*s %255s %255s", root, point) != 2)
-            continue;
-        if (controller ? !strcmp(type, "cgroup") && has_word(options, controller, ",")
-                       : !strcmp(type, "cgroup2"))
-            return true;
-    }
-    return false;
-}
-
-static char *own_directory(const char *controller)
-{
-    _cleanup_buffer_ struct buffer mounts = BUFFER_INIT, paths = BUFFER_INIT;
-    char point[256], root[256], path[256];
-    if (io_read_file(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &mounts, NULL) ||
-        io_read_file(AT_FDCWD, "/proc/self/cgroup", 1 << 16, &paths, NULL))
-        return NULL;
-    buffer_text(&mounts);
-    buffer_text(&paths);
-    if (!find_mount(mounts.data, controller, point, root) ||
-        !own_path(paths.data, controller, path, sizeof(path)))
-        return NULL;
-    size_t skip = strcmp(root, "/") && !strncmp(path, root, strlen(root)) ? strlen(root) : 0;
-    return xasprintf("%s%s", point, strcmp(path + skip, "/") ? path + skip : "");
-}
-
-static bool file_has_word(const char *directory, const char *file, const char *word)
-{
-    _cleanup_buffer_ struct buffer text = BUFFER_INIT;
-    _cleanup_free_ char *path = xasprintf("%s/%s", directory, file);
-    return !io_read_file(AT_FDCWD, path, 4096, &text, NULL) && has_word(buffer_text(&text), word, " \n");
+    _cleanup_place_ struct place place;
+    place_find(&place);
+    for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+        place_of(&place, (enum cgroup_controller)i, &version[i]);
 }
 
 static int write_file(const char *directory, const char *file, const char *text)
@@ -102,55 +33,6 @@ static int write_file(const char *directory, const char *file, const char *text)
     _cleanup_free_ char *path = xasprintf("%s/%s", directory, file);
     _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
     return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
-}
-
-/* The version 2 base, or NULL; nothing is changed. */
-static char *unified_base(void)
-{
-    char *base = own_directory(NULL);
-    char *leaf = base ? strrchr(base, '/') : NULL;
-    if (leaf && !strcmp(leaf, GATEWAY))
-        *leaf = '\0';
-    return base;
-}
-
-/* Children have a controller once it is in cgroup.subtree_control: needs the right to write and, but in the
- * root, no process beside them. */
-static bool unified_enable(const char *base, const char *controller)
-{
-    char text[16];
-    if (!base || access(base, W_OK) || !file_has_word(base, "cgroup.controllers", controller))
-        return false;
-    if (file_has_word(base, "cgroup.subtree_control", controller))
-        return true;
-    snprintf(text, sizeof(text), "+%s", controller);
-    return !write_file(base, "cgroup.subtree_control", text);
-}
-
-/* Returns the version and the base directory. */
-static int find_base(enum cgroup_controller controller, char **ret)
-{
-    char *base = unified_base();
-    if (unified_enable(base, names[controller])) {
-        *ret = base;
-        return 2;
-    }
-    free(base);
-    base = own_directory(names[controller]);
-    if (base && !access(base, W_OK)) {
-        *ret = base;
-        return 1;
-    }
-    free(base);
-    return 0;
-}
-
-void cgroup_detect(int version[static CGROUP_CONTROLLERS])
-{
-    for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
-        _cleanup_free_ char *base = NULL;
-        version[i] = find_base((enum cgroup_controller)i, &base);
-    }
 }
 
 /* ---- limits ---- */
@@ -244,12 +126,12 @@ static int open_in(const char *directory, const char *file, int flags)
     return open(path, flags | O_CLOEXEC);
 }
 
-static bool create_one(struct cgroup *c, enum cgroup_controller controller, const char *name,
-                       const struct cgroup_limits *limits)
+static bool create_one(struct cgroup *c, const struct place *place, enum cgroup_controller controller,
+                       const char *name, const struct cgroup_limits *limits)
 {
-    _cleanup_free_ char *base = NULL;
-    int version = find_base(controller, &base);
-    if (!version)
+    int version;
+    const char *base = place_of(place, controller, &version);
+    if (!base)
         return false;
     _cleanup_free_ char *directory = xasprintf("%s/%s", base, name);
     if (version == 1 || c->fd < 0)
@@ -272,9 +154,11 @@ static bool create_one(struct cgroup *c, enum cgroup_controller controller, cons
 
 void cgroup_create(struct cgroup *ret, const char *name, const struct cgroup_limits *limits)
 {
+    _cleanup_place_ struct place place;
+    place_find(&place);
     *ret = (struct cgroup){ .fd = -1 };
     for (int i = 0; i < CGROUP_CONTROLLERS; i++)
-        create_one(ret, (enum cgroup_controller)i, name, limits);
+        create_one(ret, &place, (enum cgroup_controller)i, name, limits);
 }
 
 void cgroup_close_join(struct cgroup *c)
@@ -324,13 +208,14 @@ json_t *cgroup_to_json(const struct cgroup *c)
 
 json_t *cgroup_find(const char *name)
 {
+    _cleanup_place_ struct place place;
+    int version;
     json_t *list = json_array();
+    place_find(&place);
     for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
-        _cleanup_free_ char *base = NULL;
-        if (!find_base((enum cgroup_controller)i, &base))
-            continue;
-        _cleanup_free_ char *directory = xasprintf("%s/%s", base, name);
-        if (!access(directory, F_OK))
+        const char *base = place_of(&place, (enum cgroup_controller)i, &version);
+        _cleanup_free_ char *directory = base ? xasprintf("%s/%s", base, name) : NULL;
+        if (directory && !access(directory, F_OK))
             json_array_append_new(list, json_string(directory));
     }
     return list;
@@ -386,9 +271,12 @@ static void sweep_directory(const char *base)
 
 void cgroup_sweep(void)
 {
+    _cleanup_place_ struct place place;
+    int version;
+    place_find(&place);
     for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
-        _cleanup_free_ char *base = NULL;
-        if (find_base((enum cgroup_controller)i, &base))
+        const char *base = place_of(&place, (enum cgroup_controller)i, &version);
+        if (base)
             sweep_directory(base);
     }
 }
