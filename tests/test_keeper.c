@@ -483,6 +483,40 @@ START_TEST(test_subscriptions)
 }
 END_TEST
 
+/* While a worker does not read, one notice lies ready for it whatever is committed, and one more follows. */
+START_TEST(test_coalesced)
+{
+    enum { REQUESTS = 3000 };
+    begin(NULL, NULL);
+    struct told told = { 0 };
+    char id[ID_SIZE];
+    struct talk *slow = connect_to(ws);
+    talk_start(talk, "read x; for i in $(seq 1 30); do echo $i; sleep 0.02; done",
+               json_pack("{s:b}", "input", 1), id);
+    uint32_t number = talk_subscribe(slow, id);
+    ck_assert(talk_notified(slow, number, 1000));
+    usleep(400000);
+    while (talk_notified(slow, number, 50))
+        continue;
+    size_t before = talk_notices(slow, number);
+    for (int i = 0; i < REQUESTS; i++) /* their answers fill the socket */
+        talk_send(slow, json_pack("{s:s, s:{}, s:s, s:s}", "operation", "record", "in", "principal", "p",
+                                  "request_id", "r"));
+    usleep(200000);
+    json_auto_t *go = talk_call(talk, "input", json_pack("{s:s, s:s}", "exec_id", id, "data", "\n"));
+    ck_assert_int_eq(talk_error(go), 0);
+    ck_assert(told_wait(&house, ws, id, &told, 10000));
+    usleep(100000);
+    while (talk_notified(slow, number, 500))
+        continue;
+    size_t notices = talk_notices(slow, number) - before;
+    ck_assert_msg(notices >= 2 && notices <= 4, "%zu notices", notices);
+    talk_close(slow);
+    told_clear(&told);
+    end();
+}
+END_TEST
+
 /* A worker that never reads is dropped or held, the others go on. */
 START_TEST(test_deaf_worker)
 {
@@ -694,10 +728,10 @@ static void fill_disk(const char *dir, const char *name)
 START_TEST(test_full)
 {
     static const char *const settings[] = { "WORKSPACE_EVENT_MAP_BYTES=1048576", NULL };
-    char mount_point[] = "/tmp/full-XXXXXX";
+    _cleanup_free_ char *mount_point = house_mount_point();
     if (geteuid() != 0)
         return;
-    ck_assert_ptr_nonnull(mkdtemp(mount_point));
+    ck_assert_int_eq(mkdir(mount_point, 0711), 0);
     ck_assert_int_eq(mount("none", mount_point, "tmpfs", 0, "size=24m"), 0);
     house_open(&house, mount_point, settings);
     ws[0] = '\0';
@@ -776,6 +810,7 @@ int main(int argc, char **argv)
                              test_input,
                              test_terminal,
                              test_subscriptions,
+                             test_coalesced,
                              test_deaf_worker,
                              test_idle,
                              test_absolute,

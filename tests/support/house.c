@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -107,6 +108,60 @@ static int dispatch(struct keeper_call *call, const char *operation, const json_
     return error_set(err, ERROR_INVALID, "no such operation");
 }
 
+/* Every process that names the directory in its command line. */
+static void end_processes(const char *dir)
+{
+    DIR *proc = opendir("/proc");
+    for (struct dirent *entry; proc != NULL && (entry = readdir(proc)) != NULL;) {
+        pid_t pid = (pid_t)atoi(entry->d_name);
+        char path[64], line[4096] = "";
+        snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+        int fd = pid > 1 && pid != getpid() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        if (fd < 0)
+            continue;
+        int pidfd = process_pidfd_open(pid);
+        ssize_t got = read(fd, line, sizeof(line) - 1);
+        close(fd);
+        if (pidfd >= 0 && got > 0 && memmem(line, (size_t)got, dir, strlen(dir)) != NULL) {
+            process_pidfd_signal(pidfd, SIGKILL);
+            process_pidfd_wait(pidfd, 5000);
+        }
+        if (pidfd >= 0)
+            close(pidfd);
+    }
+    if (proc != NULL)
+        closedir(proc);
+}
+
+/* Where all houses of this run of the program stand. A test that fails never comes to house_close, so the
+ * program itself looks after what is left. */
+static char base[32];
+static pid_t base_owner;
+
+static void clean_up(void)
+{
+    if (getpid() != base_owner)
+        return;
+    _cleanup_free_ char *mounted = house_mount_point();
+    end_processes(base);
+    umount2(mounted, MNT_DETACH);
+    io_remove_tree(AT_FDCWD, base, NULL);
+}
+
+static void make_base(void)
+{
+    snprintf(base, sizeof(base), "/tmp/house-XXXXXX");
+    if (mkdtemp(base) == NULL || chmod(base, 0711) < 0)
+        abort();
+    base_owner = getpid();
+    atexit(clean_up);
+}
+
+char *house_mount_point(void)
+{
+    return xasprintf("%s/mounted", base);
+}
+
 struct arguments {
     const char *state, *chore, *id;
     int ready_fd, spec_fd;
@@ -155,8 +210,10 @@ int house_main(int argc, char **argv)
 {
     struct arguments a;
     _cleanup_error_ struct error err = ERROR_INIT;
-    if (argc < 2 || (strcmp(argv[1], "keep") != 0 && strcmp(argv[1], "warden") != 0))
+    if (argc < 2 || (strcmp(argv[1], "keep") != 0 && strcmp(argv[1], "warden") != 0)) {
+        make_base();
         return -1;
+    }
     parse(argc, argv, &a);
     _cleanup_free_ char *state = xasprintf("WORKSPACE_STATE_DIR=%s", a.state);
     const char *overrides[] = { state, NULL };
@@ -186,42 +243,6 @@ static void name_agent(void)
         setenv("WORKSPACE_AGENT", path, 1);
 }
 
-/* Every process that names the directory in its command line. */
-static void end_processes(const char *dir)
-{
-    DIR *proc = opendir("/proc");
-    for (struct dirent *entry; proc != NULL && (entry = readdir(proc)) != NULL;) {
-        pid_t pid = (pid_t)atoi(entry->d_name);
-        char path[64], line[4096] = "";
-        snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-        int fd = pid > 1 && pid != getpid() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-        if (fd < 0)
-            continue;
-        int pidfd = process_pidfd_open(pid);
-        ssize_t got = read(fd, line, sizeof(line) - 1);
-        close(fd);
-        if (pidfd >= 0 && got > 0 && memmem(line, (size_t)got, dir, strlen(dir)) != NULL) {
-            process_pidfd_signal(pidfd, SIGKILL);
-            process_pidfd_wait(pidfd, 5000);
-        }
-        if (pidfd >= 0)
-            close(pidfd);
-    }
-    if (proc != NULL)
-        closedir(proc);
-}
-
-static struct house *opened;
-
-/* A test that failed never comes to house_close. */
-static void clean_up(void)
-{
-    if (opened == NULL)
-        return;
-    end_processes(opened->dir);
-    io_remove_tree(AT_FDCWD, opened->dir, NULL);
-}
-
 static void set_variable(const char *setting)
 {
     const char *equals = strchr(setting, '=');
@@ -235,13 +256,10 @@ void house_open(struct house *h, const char *parent, const char *const *settings
     name_agent();
     for (; settings != NULL && *settings != NULL; settings++)
         set_variable(*settings);
-    snprintf(h->dir, sizeof(h->dir), "%s/house-XXXXXX", parent != NULL ? parent : "/tmp");
+    snprintf(h->dir, sizeof(h->dir), "%s/XXXXXX", parent != NULL ? parent : base);
     ck_assert_ptr_nonnull(mkdtemp(h->dir));
     _cleanup_free_ char *state = xasprintf("WORKSPACE_STATE_DIR=%s", h->dir);
     const char *overrides[] = { state, NULL };
-    if (opened == NULL)
-        atexit(clean_up);
-    opened = h;
     h->config = config_load(NULL, overrides, &err);
     ck_assert_msg(h->config != NULL, "%s", err.message);
     h->state = state_open(h->dir, &err);
@@ -258,7 +276,6 @@ void house_close(struct house *h)
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
     io_remove_tree(AT_FDCWD, h->dir, NULL);
-    opened = NULL;
 }
 
 json_t *house_record(char id[static ID_SIZE], json_t *spec)

@@ -21,7 +21,10 @@ struct house {
  * returned; else -1. */
 int house_main(int argc, char **argv);
 
-/* parent: NULL = /tmp. settings: "NAME=VALUE", NULL-ended, may be NULL. */
+char *
+house_mount_point(void); /* a path that is unmounted and removed at the end of the program; caller frees */
+
+/* parent: NULL = a folder of this run. settings: "NAME=VALUE", NULL-ended, may be NULL. */
 void house_open(struct house *h, const char *parent, const char *const *settings);
 void house_close(struct house *h); /* ends what is left of it and removes it */
 
