@@ -199,7 +199,11 @@ static const char *const refused[] = {
     "perl -e 'exit(syscall(41, 17, 3, 0) < 0)'",                       /* socket(AF_PACKET) */
     "perl -e 'exit(syscall(41, 40, 1, 0) < 0)'",                       /* socket(AF_VSOCK) */
     "perl -e 'exit(syscall(304, 0, 0, 0) < 0)'",                       /* open_by_handle_at */
-    "perl -e 'exit(syscall(101, 16, 1, 0, 0) < 0)'",                   /* ptrace(ATTACH, 1) */
+    "perl -e 'exit(syscall(0x40000027) < 0)'",                         /* getpid by its x32 number */
+    "cc -x c -o /tmp/i - <<<'int main(void) { int r; __asm__ volatile(\"int $0x80\" : \"=a\"(r) : "
+    "\"a\"(20)); return "
+    "r < 0; }' && /tmp/i",                           /* getpid by the 32-bit way */
+    "perl -e 'exit(syscall(101, 16, 1, 0, 0) < 0)'", /* ptrace(ATTACH, 1) */
 };
 
 START_TEST(each_of_these_is_refused)

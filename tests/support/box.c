@@ -106,6 +106,13 @@ void box_leave(struct box *b)
     if (b->handle)
         ck_assert_msg(!b->kind->driver->terminate(&b->config, b->sandbox, b->handle, &err), "terminate: %s",
                       err.message);
+    size_t i;
+    json_t *directory;
+    json_array_foreach(json_object_get(b->handle, "cgroup"), i, directory)
+    {
+        ck_assert_msg(access(json_string_value(directory), F_OK) != 0, "%s is left",
+                      json_string_value(directory));
+    }
     b->kind->driver->release(b->sandbox);
     channel_free(b->channel);
     json_decref(b->handle);

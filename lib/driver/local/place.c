@@ -110,11 +110,23 @@ static char *own_directory(const struct hierarchy *h)
 
 /* ---- version 2 ---- */
 
+/* The top may have processes beside its children; another group must have none, or enabling cpu and pids
+ * would make it a threaded one, whose children take no processes. The top has no file of its type. */
+static bool may_have_children(const char *base)
+{
+    _cleanup_buffer_ struct buffer type = BUFFER_INIT, processes = BUFFER_INIT;
+    if (access(base, W_OK))
+        return false;
+    if (!read_in(base, "cgroup.type", &type))
+        return true;
+    return !strcmp(type.data, "domain\n") && read_in(base, "cgroup.procs", &processes) && !processes.length;
+}
+
 static bool enable(const char *base, struct place *p)
 {
-    bool any = false;
+    bool any = false, possible = may_have_children(base);
     char text[16];
-    for (int i = 0; i < CGROUP_CONTROLLERS && !access(base, W_OK); i++) {
+    for (int i = 0; i < CGROUP_CONTROLLERS && possible; i++) {
         const char *name = place_controllers[i];
         snprintf(text, sizeof(text), "+%s", name);
         p->in_unified[i] = file_has_word(base, "cgroup.controllers", name) &&
