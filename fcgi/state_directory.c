@@ -26,7 +26,8 @@ int state_directory_make(const struct config *config, struct error *err)
 int state_directory_reach(const struct config *config, struct error *err)
 {
     _cleanup_free_ char *programs = options_program();
-    const char *file = options_of_process()->config;
+    const struct options *options = options_of_process(); /* NULL where a test calls a command */
+    const char *file = options != NULL ? options->config : NULL;
     const char *const paths[] = { config->state_dir, programs, file };
 
     *strrchr(programs, '/') = 0;

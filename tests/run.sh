@@ -4,7 +4,7 @@
 set -u
 # Some tests become www-data: below a closed folder (a clone in /root) they run from another name of this one, in a mount namespace of their own.
 if [ "$(id -u)" = 0 ] && [ -z "${REACHED:-}" ] && ! setpriv --reuid www-data --regid www-data --clear-groups test -r "$PWD/Makefile" 2>/dev/null; then
-    here=$(mktemp -d /tmp/wsf-check-XXXXXX)
+    here=$(mktemp -d /var/tmp/wsf-check-XXXXXX)
     chmod 755 "$here"
     REACHED=1 unshare -m --propagation private sh -c 'mount --bind "$PWD" "$0" && cd "$0" && exec tests/run.sh "$@"' "$here" "$@"
     status=$?
