@@ -384,6 +384,33 @@ START_TEST(a_blocked_network_is_a_loopback)
 }
 END_TEST
 
+START_TEST(settings_may_block_every_network)
+{
+    possible = box_prepare(&box, &box_kinds[_i]);
+    if (!possible)
+        return;
+    char none[] = "none";
+    box.config.network = none;
+    box_make_folders(&box, 20301);
+    box_start(&box);
+    ck_assert_str_eq(box_output(&box, "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '"), "lo\n");
+    box_end(&box);
+}
+END_TEST
+
+static void name_it(struct sandbox_spec *spec)
+{
+    spec->hostname = "My project_1/\xc3\xa4";
+}
+
+START_TEST(any_name_makes_a_hostname)
+{
+    START(name_it);
+    ck_assert_str_eq(box_output(&box, "hostname"), "My-project-1---\n");
+    box_end(&box);
+}
+END_TEST
+
 START_TEST(otherwise_the_network_is_the_hosts)
 {
     int port, fd = listen_somewhere(&port);
@@ -542,6 +569,8 @@ int main(void)
     tcase_add_loop_test(c, it_runs_as_its_own_user, 0, BOX_LOCAL);
     tcase_add_test(c, folders_of_another_are_refused);
     tcase_add_loop_test(c, a_blocked_network_is_a_loopback, 0, BOX_LOCAL);
+    tcase_add_loop_test(c, settings_may_block_every_network, 0, BOX_LOCAL);
+    tcase_add_loop_test(c, any_name_makes_a_hostname, 0, BOX_LOCAL);
     tcase_add_loop_test(c, otherwise_the_network_is_the_hosts, 0, BOX_LOCAL);
     tcase_add_loop_test(c, its_cgroups_go_with_it, 0, BOX_LOCAL);
     suite_add_tcase(s, c);

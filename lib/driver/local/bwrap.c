@@ -109,14 +109,14 @@ static int choose_uid(const struct sandbox_spec *spec, uid_t *ret, struct error 
     return 0;
 }
 
-static void describe_process(const struct sandbox_spec *spec, struct vector *v)
+static void describe_process(bool block_network, const char *hostname, struct vector *v)
 {
     vector_add(v, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
                "--disable-userns", "--die-with-parent", "--as-pid-1", "--uid", SANDBOX_UID, "--gid",
                SANDBOX_UID, "--cap-drop", "ALL", NULL);
-    if (spec->block_network)
+    if (block_network)
         vector_add(v, "--unshare-net", NULL);
-    vector_add(v, "--hostname", spec->hostname, NULL);
+    vector_add(v, "--hostname", hostname, NULL);
     vector_add(v, "--clearenv", "--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", "--setenv", "HOME",
                SANDBOX_HOME, "--setenv", "USER", SANDBOX_USER, "--setenv", "LOGNAME", SANDBOX_USER,
                "--setenv", "SHELL", "/bin/bash", "--setenv", "LANG", "C.UTF-8", NULL);
@@ -124,13 +124,18 @@ static void describe_process(const struct sandbox_spec *spec, struct vector *v)
     vector_add_printf(v, "%d", FD_STATUS);
 }
 
-static bool hostname_is_valid(const char *name)
+/* hostname(7): letters, digits and hyphens, at most 63. */
+#define LABEL_MAX 63
+static char *make_hostname(const char *name)
 {
-    size_t length = name ? strlen(name) : 0;
-    for (size_t i = 0; i < length; i++)
-        if (!isalnum((unsigned char)name[i]) && name[i] != '-')
-            return false;
-    return length > 0 && length < HOST_NAME_MAX;
+    char *label = xstrndup(name ? name : "", LABEL_MAX);
+    for (char *c = label; *c; c++)
+        if (!isascii((unsigned char)*c) || !isalnum((unsigned char)*c))
+            *c = '-';
+    if (*label && *label != '-')
+        return label;
+    free(label);
+    return xstrdup("workspace");
 }
 
 /* ---- descriptors ---- */
@@ -256,8 +261,6 @@ int bwrap_start(const struct config *config, const struct sandbox_spec *spec, co
     uid_t uid = 0;
     _cleanup_vector_ struct vector v = { .arguments = BUFFER_INIT };
     *ret = (struct bwrap){ .pidfd = -1, .status_fd = -1, .output_fd = -1, .channel_fd = -1 };
-    if (!hostname_is_valid(spec->hostname))
-        return error_set(err, ERROR_INVALID, "the hostname is not valid");
     _cleanup_free_ char *agent = bwrap_find_agent(config, err);
     _cleanup_free_ char *files = agent ? fd_path(spec->files_fd, err) : NULL;
     _cleanup_free_ char *home = files ? fd_path(spec->home_fd, err) : NULL;
@@ -266,15 +269,17 @@ int bwrap_start(const struct config *config, const struct sandbox_spec *spec, co
     const struct spawn_view views[] = { { agent, SPAWN_VIEW "agent" },
                                         { files, SPAWN_VIEW "files" },
                                         { home, SPAWN_VIEW "home" } };
+    _cleanup_free_ char *hostname = make_hostname(spec->hostname);
     bool viewed = uid && spawn_is_privileged();
-    struct root root = { .agent = agent, .files = files, .home = home, .hostname = spec->hostname };
+    struct root root = { .agent = agent, .files = files, .home = home, .hostname = hostname };
     if (viewed) {
         root.agent = views[0].target;
         root.files = views[1].target;
         root.home = views[2].target;
     }
     bwrap_sizes(spec, &root.tmp_mib, &root.shm_mib);
-    describe_process(spec, &v);
+    describe_process(spec->block_network || (config->network && !strcmp(config->network, "none")), hostname,
+                     &v);
     if (root_describe(&root, &v, err) || seal_arguments(&v, err))
         return -1;
     return run(config, spec, cgroup, uid, viewed ? views : NULL, &v, ret, err);

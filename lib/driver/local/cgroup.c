@@ -19,6 +19,9 @@
 #define MOUNT_POINT "/sys/fs/cgroup/"
 #define NAME_PREFIX "workspace-fcgi-"
 #define PERIOD_US   100000
+/* Well below the 1024 and 100 of everything else: the gateway answers before workspaces compute. */
+#define SHARES_PER_CPU 128
+#define WEIGHT_PER_CPU 12.5
 
 void cgroup_detect(int version[static CGROUP_CONTROLLERS])
 {
@@ -68,12 +71,12 @@ static long long clamp(double value, long long low, long long high)
 }
 static bool value_shares(const struct cgroup_limits *l, char *text, size_t size)
 {
-    snprintf(text, size, "%lld", clamp(l->cpu * 1024, 2, 262144));
+    snprintf(text, size, "%lld", clamp(l->cpu * SHARES_PER_CPU, 2, 262144));
     return l->cpu > 0;
 }
 static bool value_weight(const struct cgroup_limits *l, char *text, size_t size)
 {
-    snprintf(text, size, "%lld", clamp(l->cpu * 100, 1, 10000));
+    snprintf(text, size, "%lld", clamp(l->cpu * WEIGHT_PER_CPU, 1, 10000));
     return l->cpu > 0;
 }
 static bool value_processes(const struct cgroup_limits *l, char *text, size_t size)

@@ -268,14 +268,16 @@ static json_t *local_capabilities(const struct config *config, struct sandbox *s
         [CGROUP_PIDS] = { "rlimit", "cgroup-v1", "cgroup-v2" },
     };
     int version[CGROUP_CONTROLLERS];
-    (void)config;
-    cgroup_detect(version);
+    bool is_blocked = config->network && !strcmp(config->network, "none");
+    if (!sandbox)
+        cgroup_detect(version);
     for (int i = 0; sandbox && i < CGROUP_CONTROLLERS; i++)
         version[i] = sandbox->cgroup.version[i];
-    return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b}", "memory", means[CGROUP_MEMORY][version[CGROUP_MEMORY]],
-        "cpu", means[CGROUP_CPU][version[CGROUP_CPU]], "processes", means[CGROUP_PIDS][version[CGROUP_PIDS]],
-        "network", "host", "block_network", "namespace", "seccomp", 1, "own_uid", geteuid() == 0, "gpu", 0);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b}", "memory",
+                     means[CGROUP_MEMORY][version[CGROUP_MEMORY]], "cpu",
+                     means[CGROUP_CPU][version[CGROUP_CPU]], "processes",
+                     means[CGROUP_PIDS][version[CGROUP_PIDS]], "network", is_blocked ? "none" : "host",
+                     "block_network", "namespace", "seccomp", 1, "own_uid", geteuid() == 0, "gpu", 0);
 }
 
 const struct driver driver_local = {
