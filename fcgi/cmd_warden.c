@@ -17,11 +17,14 @@ static int run_chore(const struct config *config, int argc, char **argv)
     const char *workspace_id = NULL;
     int ready_fd = -1;
     for (int i = 3; i < argc; i++) {
+        char *end = NULL;
         if (strcmp(argv[i], "--ready-fd") == 0 && i + 1 < argc)
-            ready_fd = atoi(argv[++i]);
+            ready_fd = (int)strtol(argv[++i], &end, 10);
         else if (workspace_id == NULL)
             workspace_id = argv[i];
         else
+            return usage();
+        if (end != NULL && *end != '\0')
             return usage();
     }
     if (ready_fd >= 0)

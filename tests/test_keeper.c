@@ -117,6 +117,30 @@ START_TEST(test_environment)
 }
 END_TEST
 
+/* Two parts of an environment that each pass and together do not. */
+START_TEST(test_large_environment)
+{
+    enum { OWN = 900000, MORE = 3900000 };
+    _cleanup_free_ char *text = xcalloc(1, MORE + 1);
+    memset(text, 'x', OWN);
+    begin(json_pack("{s:{s:s}}", "env", "ONE", text), NULL);
+    memset(text, 'x', MORE);
+    struct told told = { 0 };
+    run("true", json_pack("{s:{s:s}}", "env", "TWO", text), &told);
+    ck_assert_int_eq(told.head.state, EXEC_FAILED);
+    ck_assert_ptr_nonnull(strstr(told.head.reason, "E2BIG"));
+    memset(text, 0, MORE);
+    memset(text, 'y', OWN); /* more than the kernel takes in one string */
+    run("true", json_pack("{s:{s:s}}", "env", "TWO", text), &told);
+    ck_assert_int_eq(told.head.state, EXEC_FAILED);
+    ck_assert_ptr_nonnull(strstr(told.head.reason, "E2BIG"));
+    run("echo ${#THREE}", json_pack("{s:{s:n, s:s}}", "env", "ONE", "THREE", "3"), &told);
+    ck_assert_str_eq(buffer_text(&told.out), "1\n");
+    told_clear(&told);
+    end();
+}
+END_TEST
+
 START_TEST(test_same_key)
 {
     begin(NULL, NULL);
@@ -506,7 +530,7 @@ START_TEST(test_coalesced)
     json_auto_t *go = talk_call(talk, "input", json_pack("{s:s, s:s}", "exec_id", id, "data", "\n"));
     ck_assert_int_eq(talk_error(go), 0);
     ck_assert(told_wait(&house, ws, id, &told, 10000));
-    usleep(100000);
+    ck_assert(talk_notified(slow, number, 5000));
     while (talk_notified(slow, number, 500))
         continue;
     size_t notices = talk_notices(slow, number) - before;
@@ -798,6 +822,7 @@ int main(int argc, char **argv)
                              test_ends,
                              test_environment,
                              test_same_key,
+                             test_large_environment,
                              test_create_again,
                              test_failed_start_leaves_nothing,
                              test_many_lines,

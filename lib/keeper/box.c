@@ -204,9 +204,9 @@ void box_drain(struct keeper *k, int64_t deadline_ms)
 
 /* ---- to the agent ---- */
 
-void box_start_exec(struct keeper *k, const struct exec *e, const json_t *request)
+bool box_start_exec(struct keeper *k, const struct exec *e, const json_t *request)
 {
-    channel_send_json(k->agent, FRAME_REQUEST, e->now.head.stream, request);
+    return channel_send_json(k->agent, FRAME_REQUEST, e->now.head.stream, request);
 }
 
 void box_signal(struct keeper *k, uint32_t stream, int signal_number, bool tree)

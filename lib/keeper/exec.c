@@ -169,10 +169,13 @@ static void exec_begin(struct keeper *k, const struct exec_request *request, con
         e->timeout_ms = e->started_ms + e->timeout_s * 1000;
     e->oom_base = life_oom_kills(k);
     k->running++;
-    k->had_execs = true;
     if (k->enforce_ms == INT64_MAX && !k->enforce_over)
         k->enforce_ms = 0;
-    box_start_exec(k, e, message);
+    if (!box_start_exec(k, e, message)) {
+        static const char why[] = "E2BIG: command and environment are larger than a start may be";
+        journal_add_text(k, e, ENTRY_FAILED, why, sizeof(why) - 1);
+        journal_add(k, e, ENTRY_CLOSE, 0, 0);
+    }
     flusher_mark(k->flusher);
 }
 

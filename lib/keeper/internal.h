@@ -134,7 +134,7 @@ struct keeper {
     size_t subscription_count;
     struct keeper_call *calls;
     struct stop stop;
-    bool agent_gone, had_execs;
+    bool agent_gone;
     int64_t active_ms;            /* last request, or last end of an exec */
     int64_t idle_s;               /* 0 = none */
     int64_t idle_ms, absolute_ms; /* deadlines; INT64_MAX = none */
@@ -168,7 +168,7 @@ void box_watch(struct keeper *k);
 void box_flush(struct keeper *k);
 void box_drain(struct keeper *k,
                int64_t deadline_ms); /* after the sandbox's end: what is left in the channel */
-void box_start_exec(struct keeper *k, const struct exec *e, const json_t *request);
+bool box_start_exec(struct keeper *k, const struct exec *e, const json_t *request); /* false: too large */
 void box_signal(struct keeper *k, uint32_t stream, int signal_number, bool tree);
 void box_pump_input(struct keeper *k, struct exec *e);
 

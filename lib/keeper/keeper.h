@@ -2,10 +2,10 @@
  * record, its timeouts. One process for each, `workspace-fcgi keep WS`, single-threaded but for the flusher.
  * Knows nothing of HTTP, MCP or operations: their halves that run here come in by keeper_options.dispatch.
  *
- * On run/<ws>.sock, frames: REQUEST {"operation", "in", "principal", "request_id", "key"?, "digest"?} -> REPLY, or
- * CLOSE where the keeper is about to end and has not taken it in (start the workspace again, repeat it);
- * SUBSCRIBE exec id -> NOTIFY at once and after each commit that touched the exec, at most one waiting for a
- * worker that does not read; UNSUBSCRIBE. */
+ * On run/<ws>.sock, frames: REQUEST {"operation", "in", "principal", "request_id", "key"?, "digest"?} ->
+ * REPLY, or CLOSE where the keeper is about to end and has not taken it in (start the workspace again, repeat
+ * it); SUBSCRIBE exec id -> NOTIFY at once and after each commit that touched the exec, at most one waiting
+ * for a worker that does not read; UNSUBSCRIBE. */
 #ifndef KEEPER_KEEPER_H
 #define KEEPER_KEEPER_H
 

@@ -14,7 +14,7 @@
 
 #define READY_FD       3
 #define SPEC_FD        4
-#define LINE_MAX_BYTES (1u << 20)
+#define LINE_MAX_BYTES (4u << 20)
 
 static const char *const chore_names[] = {
     [CHILD_KEEPER] = "",     [CHILD_MEND] = "mend",   [CHILD_REMOVE] = "remove",
