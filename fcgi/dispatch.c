@@ -350,7 +350,7 @@ static int check_scope(const struct op *op, const struct principal *p, struct er
     const char *scope = (op->flags & OP_ADMIN) ? "admin" : (op->flags & OP_READ_ONLY) ? "read" : "write";
     if (allowed)
         return 0;
-    return error_set(err, ERROR_FORBIDDEN, "%s needs a token with the scope %s", op->id, scope);
+    return error_set(err, ERROR_FORBIDDEN, "this needs a token with the scope %s", scope);
 }
 
 static int prepare(struct flight *f, struct error *err)

@@ -2,6 +2,7 @@
 #include "lib/op/describe.h"
 
 #include "lib/base/utf8.h"
+#include "lib/op/names.h"
 #include "lib/schema/formats.h"
 
 #include <check.h>
@@ -46,8 +47,6 @@ static void check_route(const struct op *op)
 static void check_texts(const struct op *op)
 {
     ck_assert_msg(op->summary && utf8_count(op->summary, strlen(op->summary)) <= 300, "%s: summary", op->id);
-    ck_assert_msg(!op->description || utf8_count(op->description, strlen(op->description)) <= 300,
-                  "%s: description", op->id);
     ck_assert_msg(op->title && strlen(op->title) <= 40, "%s: title", op->id);
     ck_assert_msg(!op->tool || strlen(op->tool) <= 64, "%s: tool", op->id);
 }
@@ -115,9 +114,9 @@ static void check_single_types(const json_t *value)
     json_t *member;
     size_t index;
 
-    json_array_foreach (value, index, member)
-        check_single_types(member);
-    json_object_foreach ((json_t *)value, name, member) {
+    json_array_foreach(value, index, member) check_single_types(member);
+    json_object_foreach((json_t *)value, name, member)
+    {
         ck_assert_msg(strcmp(name, "type") || !json_is_array(member), "a list of types");
         check_single_types(member);
     }
@@ -164,6 +163,90 @@ START_TEST(test_tools)
         ck_assert_str_eq(json_string_value(json_object_get(json_object_get(tool, "outputSchema"), "type")),
                          "object");
         ck_assert_uint_le(strlen(json_string_value(json_object_get(tool, "description"))), 700);
+    }
+}
+END_TEST
+
+/* ---- names in texts ---- */
+
+#define DESCRIPTION_MAX 300
+
+struct text_check {
+    enum document document;
+    const char *at; /* operationId or tool that the text belongs to */
+};
+
+static void check_word(const struct text_check *check, const char *word)
+{
+    const struct op *by_id = op_find(word), *by_tool = op_find_tool(word);
+    const struct op *op = by_id ? by_id : by_tool;
+
+    if (!op)
+        return;
+    ck_assert_msg(document_name(check->document, op) != NULL, "%s: %s is not in this document", check->at,
+                  word);
+    ck_assert_msg(!strcmp(document_name(check->document, op), word), "%s: %s is another document's name",
+                  check->at, word);
+}
+
+static void check_text(const struct text_check *check, const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
+    ck_assert_msg(!strpbrk(text, "{}") && !strstr(text, "[[") && !strstr(text, "]]"), "%s: %s", check->at,
+                  text);
+    ck_assert_msg(check->document == DOCUMENT_TOOLS || utf8_count(text, strlen(text)) <= DESCRIPTION_MAX,
+                  "%s: too long: %s", check->at, text);
+    for (const char *at = text; *at;) {
+        char word[80];
+        at += strcspn(at, letters);
+        size_t length = strspn(at, letters);
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        check_word(check, word);
+        at += length;
+    }
+}
+
+static void check_all_texts(struct text_check *check, const json_t *value)
+{
+    const char *key;
+    json_t *member;
+    size_t index;
+    const json_t *id = json_object_get(value, check->document == DOCUMENT_TOOLS ? "name" : "operationId");
+
+    if (json_is_string(id))
+        check->at = json_string_value(id);
+    json_array_foreach(value, index, member)
+    {
+        check_all_texts(check, member);
+    }
+    json_object_foreach((json_t *)value, key, member)
+    {
+        if (json_is_string(member) && (!strcmp(key, "description") || !strcmp(key, "summary")))
+            check_text(check, json_string_value(member));
+        else
+            check_all_texts(check, member);
+    }
+}
+
+/* Each document names operations as it has them, and none that it has not. */
+START_TEST(test_names)
+{
+    json_t *documents[] = {
+        [DOCUMENT_TOOLS] = describe_tools(NULL),
+        [DOCUMENT_FULL] = describe_openapi(NULL, "https://a.example"),
+        [DOCUMENT_ACTIONS] = describe_actions(NULL, "https://a.example"),
+    };
+    const char *stop[] = { "workspace_stop", "stopRemoteWorkspace", NULL };
+
+    for (int i = DOCUMENT_TOOLS; i <= DOCUMENT_ACTIONS; i++) {
+        struct text_check check = { (enum document)i, "the document" };
+        check_all_texts(&check, documents[i]);
+        char *text = json_dumps(documents[i], 0);
+        _cleanup_free_ char *keep = xasprintf("To keep the files, use %s instead.", stop[i]);
+        ck_assert_int_eq(mentions(text, stop[i] ? keep : "To keep the files"), stop[i] != NULL);
+        free(text);
+        json_decref(documents[i]);
     }
 }
 END_TEST
@@ -226,8 +309,9 @@ static const struct {
     { "createRemoteWorkspace", "{\"tags\":{\"managed-by\":\"me\"}}", ERROR_CONFLICT, "managed-by" },
     { "createRemoteWorkspace", "{\"tags\":{\"repo-path\":\"/x\"}}", ERROR_CONFLICT, "repo-path" },
     { "createRemoteWorkspace", "{\"environment_name\":\"main\"}", ERROR_NONE, "" },
-    { "extendRemoteWorkspace", "{" WS ",\"idle_timeout_seconds\":0}", ERROR_NONE, "" },
-    { "extendRemoteWorkspace", "{" WS ",\"idle_timeout_seconds\":59}", ERROR_INVALID,
+    { "extendRemoteWorkspace", "{" WS ",\"idle_timeout_seconds\":null}", ERROR_NONE, "" },
+    { "extendRemoteWorkspace", "{" WS ",\"idle_timeout_seconds\":0}", ERROR_VALIDATION, "at least 60" },
+    { "extendRemoteWorkspace", "{" WS ",\"idle_timeout_seconds\":59}", ERROR_VALIDATION,
       "idle_timeout_seconds" },
     { "executeInRemoteWorkspace", "{" WS ",\"command\":\" \\n\"}", ERROR_VALIDATION, "command" },
     { "executeInRemoteWorkspace", "{" WS ",\"command\":\"a\\u0000b\"}", ERROR_VALIDATION, "command" },
@@ -255,6 +339,58 @@ START_TEST(test_rules)
     ck_assert_msg(code == rules[_i].code, "%s %s: %s \"%s\"", rules[_i].id, rules[_i].in,
                   code ? error_type(code) : "accepted", message);
     ck_assert_msg(strstr(message, rules[_i].named) != NULL, "%s: %s", rules[_i].in, message);
+}
+END_TEST
+
+/* What the description says of the local driver is what it does. */
+START_TEST(test_unsupported)
+{
+    static const char *const values[][2] = {
+        { "gpu", "\"A100\"" },
+        { "cloud", "\"aws\"" },
+        { "region", "\"eu\"" },
+        { "image_name", "\"python\"" },
+        { "image_id", "\"im-1\"" },
+        { "apt_packages", "[\"jq\"]" },
+        { "pip_packages", "[\"six\"]" },
+        { "secret_names", "[\"GH\"]" },
+        { "volumes", "{\"/data\":\"d\"}" },
+        { "outbound_cidr_allowlist", "[\"10.0.0.0/8\"]" },
+        { "outbound_domain_allowlist", "[\"example.org\"]" },
+        { "inbound_cidr_allowlist", "[\"10.0.0.0/8\"]" },
+    };
+    size_t told = 0;
+
+    for (const struct field *row = op_find("createRemoteWorkspace")->params; row->name; row++)
+        told += strstr(row->text, "(501)") != NULL;
+    ck_assert_uint_eq(told, N_ELEMENTS(values));
+    for (size_t i = 0; i < N_ELEMENTS(values); i++) {
+        char message[512];
+        _cleanup_free_ char *in = xasprintf("{\"%s\":%s}", values[i][0], values[i][1]);
+        ck_assert_msg(check_call("createRemoteWorkspace", in, message) == ERROR_UNSUPPORTED, "%s: %s", in,
+                      message);
+        ck_assert_msg(strstr(message, values[i][0]) != NULL, "%s: %s", in, message);
+        ck_assert(strstr(field_find(op_find("createRemoteWorkspace")->params, values[i][0])->text, "(501)"));
+    }
+}
+END_TEST
+
+/* null says "none", being left out says "as before". */
+START_TEST(test_unset)
+{
+    const struct field *rows = op_find("extendRemoteWorkspace")->params;
+    _cleanup_error_ struct error err = ERROR_INIT;
+    json_auto_t *without = json_loads("{" WS "}", 0, NULL), *null = json_deep_copy(without), *a = NULL,
+                *b = NULL;
+
+    json_object_set_new(null, "idle_timeout_seconds", json_null());
+    ck_assert_int_eq(field_check(rows, "body", without, &a, &err), 0);
+    ck_assert_int_eq(field_check(rows, "body", null, &b, &err), 0);
+    ck_assert_ptr_null(json_object_get(a, "idle_timeout_seconds"));
+    ck_assert(json_is_null(json_object_get(b, "idle_timeout_seconds")));
+    ck_assert(json_is_null(json_object_get(a, "timeout_seconds")));
+    json_auto_t *schema = field_row_schema(field_find(rows, "idle_timeout_seconds"));
+    ck_assert_ptr_null(json_object_get(schema, "default"));
 }
 END_TEST
 
@@ -308,6 +444,9 @@ int main(void)
     tcase_add_test(tests, test_documents);
     tcase_add_test(tests, test_tools);
     tcase_add_loop_test(tests, test_rules, 0, N_ELEMENTS(rules));
+    tcase_add_test(tests, test_names);
+    tcase_add_test(tests, test_unsupported);
+    tcase_add_test(tests, test_unset);
     tcase_add_test(tests, test_record);
     tcase_add_test(tests, test_digest);
     suite_add_tcase(suite, tests);

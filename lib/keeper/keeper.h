@@ -62,7 +62,8 @@ int keeper_exec_input(struct keeper *k, const char *exec_id, const void *data, s
 int keeper_exec_signal(struct keeper *k, const char *exec_id, int signal_number, bool tree,
                        struct error *err);
 int keeper_exec_resize(struct keeper *k, const char *exec_id, int rows, int cols, struct error *err);
-/* New deadlines from now; 0 = as the spec says, -1 = no idle timeout. Returns the new record. */
+/* New deadlines from now. timeout_s: 0 = as the spec says; idle_timeout_s: 0 = as it is, -1 = none. Returns
+ * the new record. */
 int keeper_extend(struct keeper *k, int64_t timeout_s, int64_t idle_timeout_s, json_t **ret,
                   struct error *err);
 /* Ends the sandbox, writes the last events and the record, answers the call (record, with returncode), and

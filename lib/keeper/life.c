@@ -44,9 +44,7 @@ int keeper_extend(struct keeper *k, int64_t timeout_s, int64_t idle_timeout_s, j
                   struct error *err)
 {
     int64_t timeout = timeout_s > 0 ? timeout_s : spec_seconds(k, "timeout_seconds");
-    int64_t idle = idle_timeout_s > 0   ? idle_timeout_s
-                   : idle_timeout_s < 0 ? 0
-                                        : spec_seconds(k, "idle_timeout_seconds");
+    int64_t idle = idle_timeout_s > 0 ? idle_timeout_s : idle_timeout_s < 0 ? 0 : k->idle_s;
     int64_t expires_us = timeout > 0 ? clock_wall_us() + timeout * 1000000 : 0;
     json_t *changes =
         json_pack("{s:I, s:I}", "expires_us", (json_int_t)expires_us, "used_us", (json_int_t)clock_wall_us());

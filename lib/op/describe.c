@@ -3,6 +3,7 @@
 #include "lib/op/describe.h"
 
 #include "lib/base/version.h"
+#include "lib/op/names.h"
 
 #define BEARER "GatewayBearer"
 
@@ -34,9 +35,12 @@ static json_t *whole_text(const struct op *op)
 
 json_t *describe_tool(const struct op *op)
 {
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "name", op->tool, "title", op->title, "description",
-                     whole_text(op), "inputSchema", field_to_schema(op->params, false), "outputSchema",
-                     output_schema(op), "annotations", annotations(op));
+    json_t *ret = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "name", op->tool, "title", op->title,
+                            "description", whole_text(op), "inputSchema", field_to_schema(op->params, false),
+                            "outputSchema", output_schema(op), "annotations", annotations(op));
+
+    names_fill(ret, DOCUMENT_TOOLS);
+    return ret;
 }
 
 /* toolset is one of the comma-separated list. */
@@ -63,8 +67,6 @@ json_t *describe_tools(const char *toolsets)
 }
 
 /* ---- OpenAPI ---- */
-
-enum document { DOCUMENT_FULL, DOCUMENT_ACTIONS };
 
 static bool is_path_parameter(const struct op *op, const char *name)
 {
@@ -294,8 +296,9 @@ static json_t *describe(const char *server_url, enum document document)
     json_t *paths = json_object();
 
     for (const struct op *const *op = ops; *op; op++)
-        if (document == DOCUMENT_FULL || (*op)->flags & OP_IN_ACTIONS)
+        if (document_name(document, *op))
             add_operation(paths, *op, document);
+    names_fill(paths, document);
     return json_pack("{s:s, s:{s:s, s:s, s:s, s:o}, s:[{s:s}], s:[{s:[]}], s:o, s:o}", "openapi", "3.1.0",
                      "info", "title", "Workspace Gateway", "version", WORKSPACE_VERSION, "description",
                      "Sandboxed Linux workspaces that last, with realtime commands.", "x-privacy-policy-url",

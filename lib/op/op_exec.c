@@ -58,7 +58,7 @@ static const struct field exec_params[] = {
     { "timeout_seconds", FIELD_INTEGER, FIELD_RANGE(1, 3600), .dflt = "600",
       .text = "The command is ended after this long." },
     ROW_WORKDIR,
-    ROW_SECRET_NAMES,
+    ROW_SECRET_NAMES("the command"),
     ROW_ENV,
     ROW_PTY,
     { "wait_seconds", FIELD_NUMBER, FIELD_RANGE(0, 60), .clamp = true, .dflt = "25",
@@ -176,9 +176,9 @@ const struct op op_exec = {
     .path = "/workspaces/{workspace_id}/exec",
     .summary = "Run a short command and wait for its end.",
     .description = "For commands of a few seconds. One that takes longer than wait_seconds goes on: the "
-                   "answer has state running, exec_id and "
-                   "next_cursor; read on with the events operation. For installs, builds and experiments "
-                   "start a realtime command instead.",
+                   "answer has state running, exec_id and next_cursor; read on with "
+                   "{{getRealtimeWorkspaceExecEvents}}. For installs and builds use "
+                   "{{startRealtimeWorkspaceExec}} instead.",
     .params = exec_params,
     .result = exec_result,
     .flags = OP_DESTRUCTIVE | OP_OPEN_WORLD | OP_ON_WORKSPACE | OP_NEEDS_SANDBOX | OP_LONG_POLL | OP_KEYED |
@@ -195,7 +195,7 @@ static const struct field start_params[] = {
     ROW_WORKSPACE_ID,
     ROW_COMMAND,
     ROW_WORKDIR,
-    ROW_SECRET_NAMES,
+    ROW_SECRET_NAMES("the command"),
     ROW_ENV,
     ROW_PTY,
     { "timeout_seconds", FIELD_INTEGER, .nullable = true, FIELD_RANGE(1, 86400),
@@ -204,7 +204,9 @@ static const struct field start_params[] = {
     { "cols", FIELD_INTEGER, FIELD_RANGE(1, 1000), .dflt = "80",
       .text = "Columns of the terminal, with pty." },
     { "stdin", FIELD_STRING, .choices = stdin_kinds, .dflt = "\"pipe\"",
-      .text = "pipe: open for the input operation until eof; null: the command reads end of file at once." },
+      .text = "pipe: open for {{sendRealtimeWorkspaceExecInput}} until eof; null: the command reads end of "
+              "file at "
+              "once." },
     { "merge_stderr", FIELD_BOOLEAN, .dflt = "false",
       .text = "Send stderr into stdout, in the order it was written." },
     FIELD_END,
@@ -245,9 +247,9 @@ const struct op op_start_exec = {
     .method = "POST",
     .path = "/workspaces/{workspace_id}/realtime-execs",
     .summary = "Start a command and answer at once with its exec_id.",
-    .description = "Use it for git, installs, builds, servers and experiments. Then read its events with "
-                   "cursor 0 and wait_seconds, and pass each "
-                   "next_cursor back as cursor until an exit event comes. It goes on when nobody reads.",
+    .description = "Use it for git, installs, builds, servers and experiments. Then read with "
+                   "{{getRealtimeWorkspaceExecEvents}}, cursor 0 and wait_seconds, and pass each next_cursor "
+                   "back as cursor until an exit event comes. It goes on when nobody reads.",
     .params = start_params,
     .result = start_result,
     .flags = OP_DESTRUCTIVE | OP_OPEN_WORLD | OP_ON_WORKSPACE | OP_NEEDS_SANDBOX | OP_KEYED | OP_IN_ACTIONS,

@@ -161,7 +161,7 @@ const struct op op_exec_status = {
     .method = "GET",
     .path = "/workspaces/{workspace_id}/realtime-execs/{exec_id}",
     .summary = "Show a command's state, times and result, without its output.",
-    .description = "To read output, or to wait for the end, use the events operation.",
+    .description = "To read output, or to wait for the end, use {{getRealtimeWorkspaceExecEvents}}.",
     .params = on_exec,
     .result = status_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_IN_ACTIONS,
@@ -295,6 +295,11 @@ const struct op op_list_execs = {
     .method = "GET",
     .path = "/workspaces/{workspace_id}/realtime-execs",
     .summary = "List a workspace's commands, running and ended, newest first.",
+    .description =
+        "Use it to find commands again after a break: read each with "
+        "{{getRealtimeWorkspaceExecEvents}}. Only the beginning of a command is shown; "
+        "{{getRealtimeWorkspaceExecStatus}} shows it whole. Pages: pass next_cursor as cursor while "
+        "has_more is true.",
     .params = list_params,
     .result = list_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_IN_ACTIONS,

@@ -171,6 +171,8 @@ const struct op op_exec_resize = {
     .method = "POST",
     .path = "/workspaces/{workspace_id}/realtime-execs/{exec_id}/resize",
     .summary = "Change the size of a command's terminal.",
+    .description = "For a running command that was started with pty: it gets SIGWINCH and sees the new size. "
+                   "Refused (409) where it has no terminal or has ended.",
     .params = resize_params,
     .result = resize_result,
     .flags = OP_IDEMPOTENT | OP_ON_WORKSPACE,

@@ -70,6 +70,10 @@ const struct op op_get_workspace = {
     .method = "GET",
     .path = "/workspaces/{workspace_id}",
     .summary = "Show a workspace: its state, sandbox, repository, tags and limits.",
+    .description =
+        "Use it to see whether a workspace still runs, why it stopped (reason) and when it will "
+        "(expires_at). It starts nothing: a stopped workspace starts again, with its files, by the "
+        "next {{executeInRemoteWorkspace}} or {{startRealtimeWorkspaceExec}}.",
     .params = get_params,
     .result = get_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_IN_ACTIONS,
@@ -222,8 +226,8 @@ const struct op op_terminate_workspace = {
     .method = "DELETE",
     .path = "/workspaces/{workspace_id}",
     .summary = "End a workspace and remove its files and logs for good.",
-    .description = "Use it at the end of the task, unless the user wants to keep the workspace; to keep the "
-                   "files, stop it instead.",
+    .description = "Use it at the end of the task, unless the user wants to keep the workspace."
+                   "[[ To keep the files, use {{stopRemoteWorkspace}} instead.]]",
     .params = only_workspace,
     .result = terminate_result,
     .flags = OP_DESTRUCTIVE | OP_IDEMPOTENT | OP_CONSEQUENTIAL | OP_ON_WORKSPACE | OP_IN_ACTIONS,
@@ -239,7 +243,8 @@ const struct op op_stop_workspace = {
     .method = "POST",
     .path = "/workspaces/{workspace_id}/stop",
     .summary = "Stop a workspace: its commands end, its files stay.",
-    .description = "It starts by itself with the next operation that needs a sandbox.",
+    .description = "It starts by itself with the next {{executeInRemoteWorkspace}} or "
+                   "{{startRealtimeWorkspaceExec}}.",
     .params = only_workspace,
     .result = stop_result,
     .flags = OP_DESTRUCTIVE | OP_IDEMPOTENT | OP_ON_WORKSPACE,
@@ -250,9 +255,10 @@ const struct op op_stop_workspace = {
 static const struct field extend_params[] = {
     ROW_WORKSPACE_ID,
     { "timeout_seconds", FIELD_INTEGER, .nullable = true, FIELD_RANGE(60, 86400),
-      .text = "Stop this long after now; null = as long as at its creation." },
-    { "idle_timeout_seconds", FIELD_INTEGER, .nullable = true, FIELD_RANGE(0, 86400),
-      .text = "New idle timeout, 60 or more; 0 = none; null = as at its creation." },
+      .text = "Stop this long after now; null = as long as its creation said." },
+    { "idle_timeout_seconds", FIELD_INTEGER, .nullable = true, .unset = true, FIELD_RANGE(60, 86400),
+      .text = "From now on, stop after this long without a request or a running command; null = never for "
+              "that reason; left out = as before." },
     FIELD_END,
 };
 static const struct field extend_result[] = {
@@ -264,22 +270,11 @@ static const struct field extend_result[] = {
     FIELD_END,
 };
 
-static int extend_check(const struct config *config, json_t *in, struct error *err)
-{
-    int64_t idle = integer_of(in, "idle_timeout_seconds");
-
-    (void)config;
-    if (idle > 0 && idle < 60)
-        return error_set(err, ERROR_INVALID, "idle_timeout_seconds must be 0 or at least 60");
-    return 0;
-}
-
 static int extend_keep(struct keeper_call *call, const json_t *in, json_t **ret, struct error *err)
 {
-    int64_t idle = !is_given(in, "idle_timeout_seconds") ? 0 : integer_of(in, "idle_timeout_seconds");
+    const json_t *given = json_object_get(in, "idle_timeout_seconds");
+    int64_t idle = !given ? 0 : json_is_null(given) ? -1 : json_integer_value(given);
 
-    if (is_given(in, "idle_timeout_seconds") && idle == 0)
-        idle = -1;
     return keeper_extend(keeper_of(call), integer_of(in, "timeout_seconds"), idle, ret, err);
 }
 
@@ -302,10 +297,13 @@ const struct op op_extend_workspace = {
     .method = "POST",
     .path = "/workspaces/{workspace_id}/extend",
     .summary = "Give a running workspace more time before it stops.",
+    .description =
+        "Call it while work goes on and expires_at comes near: also a running command ends at that "
+        "time. Refused (409) where the workspace is stopped: the next {{executeInRemoteWorkspace}} or "
+        "{{startRealtimeWorkspaceExec}} starts it with its full time.",
     .params = extend_params,
     .result = extend_result,
     .flags = OP_ON_WORKSPACE,
-    .check = extend_check,
     .keep = extend_keep,
     .run = extend_run,
 };

@@ -17,12 +17,12 @@ extern const struct field row_env_value, row_secret_name, row_text_item;
     {                                                                                                        \
         "workspace_id", FIELD_STRING,                                                                        \
             .required = true, .format = &format_workspace_id,                                                \
-            .text = "Id of the workspace (ws-...), as createRemoteWorkspace answered."                       \
+            .text = "Id of the workspace (ws-...), as {{createRemoteWorkspace}} answered."                   \
     }
 #define ROW_EXEC_ID                                                                                          \
     {                                                                                                        \
         "exec_id", FIELD_STRING, .required = true, .format = &format_exec_id,                                \
-                                 .text = "Id of the command (ex-...), as the start answered."                \
+                                 .text = "Id of the command (ex-...), as its start answered."                \
     }
 #define ROW_ENVIRONMENT_NAME                                                                                 \
     {                                                                                                        \
@@ -41,11 +41,12 @@ extern const struct field row_env_value, row_secret_name, row_text_item;
             .nullable = true, .format = &format_remote_path,                                                 \
             .text = "Absolute directory to run in; by default the repository's, else /workspace."            \
     }
-#define ROW_SECRET_NAMES                                                                                     \
+#define NOT_LOCAL " Not with the local driver (501)."
+#define ROW_SECRET_NAMES(who)                                                                                \
     {                                                                                                        \
         "secret_names", FIELD_ARRAY,                                                                         \
             .nullable = true, FIELD_RANGE(0, 100), .items = &row_secret_name,                                \
-            .text = "Names of secrets of the gateway that the command gets as environment variables."        \
+            .text = "Names of secrets of the gateway that " who " gets as environment variables." NOT_LOCAL  \
     }
 #define ROW_ENV                                                                                              \
     {                                                                                                        \

@@ -253,7 +253,7 @@ static json_t *check_row(struct check *check, const struct place *place, const s
 static json_t *default_of(const struct field *row)
 {
     json_t *value = row->dflt       ? json_loads(row->dflt, JSON_DECODE_ANY, NULL)
-                    : row->nullable ? json_null()
+                    : row->nullable && !row->unset ? json_null()
                                     : NULL;
 
     if (row->type == FIELD_NUMBER && json_is_integer(value)) { /* as a given one would be */

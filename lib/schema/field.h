@@ -27,6 +27,7 @@ struct field {
     double min, max;
     bool nonblank;            /* a string of white space alone is refused */
     bool clamp;               /* numbers out of bounds are moved to the bound, not refused */
+    bool unset;               /* nullable, but absent stays absent: null says something else */
     const char *dflt;         /* JSON text; NULL = absent */
     const char *const *choices;      /* strings, NULL-ended */
     const struct field_format *format;
