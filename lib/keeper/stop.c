@@ -1,6 +1,7 @@
 /* The end of a workspace's run, whatever the cause: sandbox, last output, final events, record, answers, and,
  * where it is to be removed, its files and logs. What could not be written keeps the record at "running", so
- * that the warden does it later. */
+ * that the warden does it later. A removal needs nothing written first: it is what makes room on a full disk.
+ */
 #include "lib/base/io.h"
 #include "lib/keeper/internal.h"
 
@@ -54,11 +55,12 @@ static void end_sandbox(struct keeper *k)
         log_error("%s: cannot end the sandbox: %s", k->workspace_id, err.message);
 }
 
-/* All that is known goes into the log, also where that takes some patience. */
+/* All that is known goes into the log, also where that takes some patience; but for logs that are to be
+ * thrown away. */
 static bool finish_execs(struct keeper *k)
 {
     char text[sizeof(k->stop.reason) + 8];
-    int64_t deadline_ms = clock_boottime_ms() + FULL_STORE_MS;
+    int64_t deadline_ms = k->stop.remove ? 0 : clock_boottime_ms() + FULL_STORE_MS;
     snprintf(text, sizeof(text), "lost: %s", k->stop.reason);
     for (struct exec *e = k->execs; e != NULL; e = e->next)
         if (!e->now.over)
@@ -92,14 +94,10 @@ static void close_logs(struct keeper *k)
 }
 
 /* Renamed out of sight now; the warden empties the trash. */
-static int discard_files(struct keeper *k, struct error *err)
+static int discard_files(struct keeper *k, const char *trash, const char *name, struct error *err)
 {
-    char random[9];
-    id_random_hex(random, 8);
     _cleanup_free_ char *from = config_path(k->config, "workspaces", k->workspace_id);
-    _cleanup_free_ char *leaf = xasprintf("%s-%s", k->workspace_id, random);
-    _cleanup_free_ char *to = config_path(k->config, "trash", leaf);
-    _cleanup_free_ char *trash = config_path(k->config, "trash", NULL);
+    _cleanup_free_ char *to = xasprintf("%s/%s", trash, name);
     if (io_ensure_directory(trash, 0700, err) < 0)
         return -1;
     if (rename(from, to) < 0 && errno != ENOENT)
@@ -107,11 +105,29 @@ static int discard_files(struct keeper *k, struct error *err)
     return 0;
 }
 
+/* On a disk so full that not even this can be written, the files that are in the trash already make room. */
+static int discard_record(struct keeper *k, const char *trash, const char *name, struct error *err)
+{
+    _cleanup_error_ struct error problem = ERROR_INIT;
+    if (state_remove_workspace(k->state, k->workspace_id, false, &problem) == 0)
+        return 0;
+    _cleanup_close_ int fd = open(trash, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (problem.code == ERROR_FULL && fd >= 0 && io_remove_tree(fd, name, NULL) == 0)
+        return state_remove_workspace(k->state, k->workspace_id, false, err);
+    error_move(err, &problem);
+    return -1;
+}
+
 static int discard_all(struct keeper *k, struct error *err)
 {
+    char random[9];
+    id_random_hex(random, 8);
+    _cleanup_free_ char *trash = config_path(k->config, "trash", NULL);
+    _cleanup_free_ char *name = xasprintf("%s-%s", k->workspace_id, random);
     close_logs(k);
-    if (discard_files(k, err) < 0 || events_discard(k->config->state_dir, k->workspace_id, err) < 0 ||
-        state_remove_workspace(k->state, k->workspace_id, false, err) < 0)
+    if (discard_files(k, trash, name, err) < 0 ||
+        events_discard(k->config->state_dir, k->workspace_id, err) < 0 ||
+        discard_record(k, trash, name, err) < 0)
         return -1;
     _cleanup_free_ char *lock = xasprintf("%s.lock", k->workspace_id);
     _cleanup_free_ char *path = config_path(k->config, "run", lock);
@@ -119,22 +135,20 @@ static int discard_all(struct keeper *k, struct error *err)
     return 0;
 }
 
-static json_t *terminated_answer(const struct keeper *k)
+static json_t *terminated_answer(const struct keeper *k, json_t *returncode)
 {
-    json_t *returncode = json_object_get(k->record, "returncode"),
-           *sandbox_id = json_object_get(k->record, "sandbox_id");
-    return json_pack("{s:b, s:O, s:O, s:s}", "terminated", 1, "returncode",
-                     returncode != NULL ? returncode : json_null(), "sandbox_id",
+    json_t *sandbox_id = json_object_get(k->record, "sandbox_id");
+    return json_pack("{s:b, s:O, s:O, s:s}", "terminated", 1, "returncode", returncode, "sandbox_id",
                      sandbox_id != NULL ? sandbox_id : json_null(), "workspace_id", k->workspace_id);
 }
 
 static void answer(struct keeper *k)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
-    json_auto_t *ret = NULL;
+    json_auto_t *ret = NULL, *returncode = returncode_of(k);
     struct keeper_call *call = STEAL(k->stop.call);
     if (k->stop.remove && discard_all(k, &err) == 0)
-        ret = terminated_answer(k);
+        ret = terminated_answer(k, returncode);
     else if (!k->stop.remove)
         ret = json_incref(k->record);
     if (call != NULL)
@@ -156,9 +170,10 @@ void stop_now(struct keeper *k)
     end_sandbox(k);
     box_drain(k, clock_boottime_ms() + DRAIN_MS);
     k->agent_gone = true;
-    if (finish_execs(k))
+    bool finished = finish_execs(k);
+    if (finished && !k->stop.remove)
         write_record(k);
-    else
+    else if (!k->stop.remove)
         log_error("%s: the last events could not be written; left to the warden", k->workspace_id);
     answer(k);
 }

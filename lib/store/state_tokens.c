@@ -89,7 +89,7 @@ static int remove_body(struct transaction *t, void *user, struct error *err)
 int state_remove_token(struct state *s, const char *id, struct error *err)
 {
     struct token_arguments a = { .id = id };
-    return transaction_write(s, remove_body, &a, err);
+    return transaction_remove(s, remove_body, &a, err);
 }
 
 static int count_body(struct transaction *t, void *user, struct error *err)

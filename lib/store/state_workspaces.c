@@ -225,7 +225,7 @@ int state_remove_workspace(struct state *s, const char *id, bool forget_key, str
     struct record_arguments a = { .id = id, .forget_key = forget_key };
     if (!id_is_valid(ID_WORKSPACE, id))
         return 0;
-    return transaction_write(s, remove_body, &a, err) < 0 ? -1 : 0;
+    return transaction_remove(s, remove_body, &a, err) < 0 ? -1 : 0;
 }
 
 /* ---- lists ---- */

@@ -7,6 +7,7 @@
 #include "lib/store/environment.h"
 #include "lib/store/migrate.h"
 #include "lib/store/record_cache.h"
+#include "lib/store/reserve.h"
 #include "lib/store/state.h"
 
 #include <pthread.h>
@@ -15,6 +16,7 @@
 #define STATE_TABLES    32
 #define STATE_MAP_BYTES (INT64_C(1) << 30)
 #define KEY_LIMIT       511 /* LMDB's */
+#define REMOVE_ATTEMPTS 4
 
 static const char *const table_names[TABLE_COUNT] = {
     [TABLE_META] = "meta",   [TABLE_WORKSPACE] = "workspace", [TABLE_OWNER] = "owner",
@@ -24,6 +26,7 @@ static const char *const table_names[TABLE_COUNT] = {
 
 struct state {
     MDB_env *env;
+    char *directory;
     MDB_dbi tables[TABLE_COUNT];
     MDB_txn *reader;            /* renewed for each read */
     struct record_cache *seen;  /* of transaction_see; under read_lock as the reader is */
@@ -236,6 +239,24 @@ int transaction_write(struct state *s, transaction_body *body, void *arguments, 
     return result;
 }
 
+/* What was released may be taken by others before it is used here, and made again by another process: hence
+ * a few tries. */
+int transaction_remove(struct state *s, transaction_body *body, void *arguments, struct error *err)
+{
+    int result;
+    for (int attempt = 0; attempt < REMOVE_ATTEMPTS; attempt++) {
+        _cleanup_error_ struct error problem = ERROR_INIT;
+        result = transaction_write(s, body, arguments, &problem);
+        if (result >= 0)
+            return result;
+        bool again = problem.code == ERROR_FULL && reserve_release(s->directory);
+        error_move(err, &problem);
+        if (!again)
+            break;
+    }
+    return result;
+}
+
 /* ---- opening ---- */
 /* 1 = every table is there. */
 static int open_tables(struct state *s, MDB_txn *txn, unsigned flags, struct error *err)
@@ -275,11 +296,12 @@ static int prepare(struct state *s, struct error *err)
 
 static int open_environment(struct state *s, const char *state_dir, int64_t map_bytes, struct error *err)
 {
-    _cleanup_free_ char *path = xasprintf("%s/state", state_dir);
-    if (io_ensure_directory(path, 0770, err) < 0)
+    s->directory = xasprintf("%s/state", state_dir);
+    if (io_ensure_directory(s->directory, 0770, err) < 0)
         return -1;
+    reserve_keep(s->directory);
     struct environment_options options = {
-        .path = path,
+        .path = s->directory,
         .readers = STATE_READERS,
         .tables = STATE_TABLES,
         .map_bytes = map_bytes,
@@ -312,6 +334,7 @@ void state_close(struct state *s)
         mdb_txn_abort(s->reader);
     if (s->env)
         mdb_env_close(s->env);
+    free(s->directory);
     record_cache_free(s->seen);
     pthread_mutex_destroy(&s->read_lock);
     pthread_mutex_destroy(&s->write_lock);

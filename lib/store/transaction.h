@@ -31,6 +31,8 @@ struct transaction; /* for the body's time only */
  * arguments each time. */
 typedef int transaction_body(struct transaction *t, void *arguments, struct error *err);
 int transaction_write(struct state *s, transaction_body *body, void *arguments, struct error *err);
+/* The same for a body that makes room: on a full disk it takes what is kept back (reserve.h). */
+int transaction_remove(struct state *s, transaction_body *body, void *arguments, struct error *err);
 int transaction_read(struct state *s, transaction_body *body, void *arguments, struct error *err);
 
 /* 1 = *ret is a new reference, 0 = absent (ret may be NULL). A value that is no JSON is ERROR_INTERNAL. */

@@ -58,10 +58,22 @@ static int rename_into_trash(const struct chore *c, const char *id, struct error
     return 0;
 }
 
+/* On a disk so full that not even this can be written, what lies in the trash already makes room. */
+static int discard_record(const struct chore *c, const char *id, bool forget_key, struct error *err)
+{
+    _cleanup_error_ struct error problem = ERROR_INIT;
+    if (state_remove_workspace(c->state, id, forget_key, &problem) == 0)
+        return 0;
+    if (problem.code == ERROR_FULL && chore_trash(c, NULL, NULL) == 0)
+        return state_remove_workspace(c->state, id, forget_key, err);
+    error_move(err, &problem);
+    return -1;
+}
+
 static int discard(const struct chore *c, const char *id, bool forget_key, struct error *err)
 {
     if (rename_into_trash(c, id, err) < 0 || events_discard(c->config->state_dir, id, err) < 0 ||
-        state_remove_workspace(c->state, id, forget_key, err) < 0)
+        discard_record(c, id, forget_key, err) < 0)
         return -1;
     _cleanup_free_ char *socket = run_path(c->config, id, "sock"), *lock = run_path(c->config, id, "lock");
     unlink(socket);

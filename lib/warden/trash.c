@@ -41,9 +41,15 @@ int chore_trash(const struct chore *c, const char *unused, struct error *err)
     _cleanup_close_ int lock_fd = -1;
     (void)unused;
     be_nice();
-    int locked = io_lock_file(lock, &lock_fd, err);
-    if (locked <= 0)
-        return locked;
+    _cleanup_error_ struct error problem = ERROR_INIT;
+    int locked = io_lock_file(lock, &lock_fd, &problem);
+    if (locked == 0)
+        return 0;
+    if (locked < 0 &&
+        problem.code != ERROR_FULL) { /* no room for a lock: it is only against doing work twice */
+        error_move(err, &problem);
+        return -1;
+    }
     DIR *dir = opendir(path);
     if (dir == NULL)
         return errno == ENOENT ? 0 : error_errno(err, ERROR_INTERNAL, errno, "cannot open the trash");
