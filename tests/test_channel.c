@@ -300,6 +300,24 @@ START_TEST(an_idle_channel_is_small)
 }
 END_TEST
 
+/* Who reads on after a break, to have what came before it, gets nothing a second time. */
+START_TEST(a_broken_channel_repeats_nothing)
+{
+    static const char nonsense[64] = { 0x7f };
+    start();
+    send_hello();
+    send_raw(FRAME_DATA, 1, STREAM, "once", 4);
+    ck_assert_int_eq(write(raw, nonsense, sizeof(nonsense)), sizeof(nonsense));
+    for (int times = 0; times < 3; times++)
+        ck_assert_int_eq(read_ours(), -1);
+    send_raw(FRAME_DATA, 1, STREAM, "again", 5);
+    ck_assert_int_eq(read_ours(), -1);
+    ck_assert_uint_eq(seen_count, 1);
+    ck_assert_uint_eq(seen[0].length, 4);
+    stop();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("channel");
@@ -317,6 +335,7 @@ int main(void)
     tcase_add_test(cases, closing_loses_nothing_that_was_sent);
     tcase_add_test(cases, a_pipe_will_do);
     tcase_add_test(cases, an_idle_channel_is_small);
+    tcase_add_test(cases, a_broken_channel_repeats_nothing);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -30,6 +30,7 @@ _Static_assert(READ_SIZE >= 2 * (FRAME_HEADER_SIZE + FRAME_PAYLOAD_MAX),
 struct channel {
     int fd;
     bool is_socket, is_ready, message_open;
+    bool is_broken; /* what the peer sent last was no frame: nothing of it is received any more */
     struct buffer in; /* not yet decoded */
     struct buffer
         message; /* pieces joined so far, where message_open; they are of message_frame's type and stream */
@@ -198,22 +199,22 @@ static int receive_frame(struct channel *c, const struct frame *frame, channel_r
     return 0;
 }
 
+/* What was received is taken out of the buffer, also where what follows is no frame: nobody gets it twice. */
 static int receive_all(struct channel *c, channel_receive *receive, void *user, struct error *err)
 {
     size_t at = 0;
-    for (;;) {
-        struct frame frame;
-        long size = frame_decode(c->in.data + at, c->in.length - at, &frame, err);
-        if (size < 0)
-            return -1;
-        if (size == 0)
+    long size;
+    struct frame frame;
+    while ((size = frame_decode(c->in.data + at, c->in.length - at, &frame, err)) > 0) {
+        if (receive_frame(c, &frame, receive, user, err) < 0) {
+            size = -1;
             break;
-        if (receive_frame(c, &frame, receive, user, err) < 0)
-            return -1;
+        }
         at += (size_t)size;
     }
     buffer_consume(&c->in, at);
-    return 0;
+    c->is_broken = size < 0;
+    return size < 0 ? -1 : 0;
 }
 
 /* Bytes read; 0 = the peer closed; -1 with errno. */
@@ -252,6 +253,8 @@ static int read_and_receive(struct channel *c, size_t limit, channel_receive *re
 
 int channel_read(struct channel *c, size_t limit, channel_receive *receive, void *user, struct error *err)
 {
+    if (c->is_broken)
+        return error_set(err, ERROR_UNAVAILABLE, "the connection is broken");
     int result = read_and_receive(c, limit, receive, user, err);
     if (c->in.length == 0)
         buffer_free(&c->in);
