@@ -8,6 +8,7 @@
 #include "fcgi/service.h"
 #include "lib/base/io.h"
 #include "lib/base/log.h"
+#include "lib/warden/warden.h"
 
 #include <stdio.h>
 
@@ -51,6 +52,17 @@ static void list_operations(FILE *out)
         fprintf(out, "  %-34s %s\n", (*op)->id, (*op)->summary);
 }
 
+/* Before it becomes the owner of the state directory: a keeper needs root where the workspace has a user of
+ * its own. */
+static void start_warden(const struct config *config)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    _cleanup_free_ char *program = options_program();
+
+    if (geteuid() == 0 && warden_ensure(config, program, &err) < 0)
+        log_warning("%s", err.message);
+}
+
 static int call(const struct config *config, const struct op *op, json_t *in, struct error *err)
 {
     struct outcome outcome = { .loop = loop_new(), .exit_status = 1 };
@@ -82,6 +94,8 @@ int cmd_call(const struct config *config, int argc, char **argv)
     _cleanup_error_ struct error err = ERROR_INIT;
     json_auto_t *in = read_input(argc == 3 ? argv[2] : NULL, &err);
     int status = -1;
+    if (in && state_directory_make(config, &err) == 0)
+        start_warden(config);
     if (in && state_directory_enter(config, &err) == 0)
         status = call(config, op, in, &err);
     if (status < 0)

@@ -8,6 +8,7 @@
 #include "fcgi/worker.h"
 #include "lib/base/log.h"
 #include "lib/base/memory.h"
+#include "lib/warden/warden.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -31,6 +32,16 @@ static struct config *reload(struct error *err)
     return NULL;
 }
 
+/* The master's rights are those that keepers need: as root each workspace has a user of its own. */
+static void start_warden(const struct config *config)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    _cleanup_free_ char *program = options_program();
+
+    if (warden_ensure(config, program, &err) < 0)
+        log_error("the warden cannot be started: %s", err.message);
+}
+
 int cmd_serve(const struct config *config, int argc, char **argv)
 {
     static const struct option known[] = { { "socket", required_argument, NULL, 's' }, { NULL, 0, NULL, 0 } };
@@ -50,5 +61,5 @@ int cmd_serve(const struct config *config, int argc, char **argv)
         return 1;
     }
     log_info("serving with %d workers", (int)config->workers);
-    return pool_run(config, fd, worker_run, reload);
+    return pool_run(config, fd, worker_run, reload, start_warden);
 }

@@ -16,6 +16,7 @@ struct service {
     struct loop *loop;
     const struct config *config;
     char *program;
+    int wish_fd; /* -1 = none */
     struct state *state;
     struct events_cache *events;
     struct keeper_client *client;

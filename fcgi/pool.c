@@ -8,6 +8,7 @@
 #include "lib/base/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/prctl.h>
@@ -33,7 +34,9 @@ struct pool {
     struct config *reloaded; /* owned; config points to it */
     pool_worker *worker;
     pool_reload *reload;
+    pool_wish *wish;
     int listen_fd;
+    int wish_fds[2]; /* workers write to the second */
     struct member *members;
     size_t count;
     int64_t delay_ms; /* of the next replacement that dies young */
@@ -79,7 +82,8 @@ static void run_child(const struct pool *p, pid_t master)
     for (size_t i = 0; i < p->count; i++)
         if (p->members[i].pidfd >= 0)
             close(p->members[i].pidfd);
-    exit(p->worker(p->config, p->listen_fd));
+    close(p->wish_fds[0]);
+    exit(p->worker(p->config, p->listen_fd, p->wish_fds[1]));
 }
 
 /* ---- members ---- */
@@ -206,6 +210,27 @@ static void reload(struct pool *p)
     log_info("settings loaded again");
 }
 
+/* However many ask, it is done once. */
+static void grant_wish(struct pool *p)
+{
+    char bytes[256];
+
+    while (read(p->wish_fds[0], bytes, sizeof(bytes)) == sizeof(bytes))
+        ;
+    if (!p->ending && p->wish != NULL)
+        p->wish(p->config);
+}
+
+/* What arrives is told by a signal, since signals are all that the master waits for. */
+static void open_wishes(struct pool *p)
+{
+    if (pipe2(p->wish_fds, O_CLOEXEC | O_NONBLOCK) < 0 || fcntl(p->wish_fds[0], F_SETOWN, getpid()) < 0 ||
+        fcntl(p->wish_fds[0], F_SETFL, O_NONBLOCK | O_ASYNC) < 0) {
+        log_error("no descriptors for what workers ask: %s", strerror(errno));
+        abort();
+    }
+}
+
 static void wait_for_signal(struct pool *p)
 {
     int64_t now = clock_boottime_ms(), until = p->ending ? p->kill_ms : now + 60 * 1000;
@@ -224,19 +249,26 @@ static void wait_for_signal(struct pool *p)
         if (!p->ending)
             reload(p);
         break;
+    case SIGIO:
+        grant_wish(p);
+        break;
     default:
         break;
     }
 }
 
-int pool_run(const struct config *config, int listen_fd, pool_worker *worker, pool_reload *reload_config)
+int pool_run(const struct config *config, int listen_fd, pool_worker *worker, pool_reload *reload_config,
+             pool_wish *wish)
 {
-    struct pool p = { .config = config, .worker = worker, .reload = reload_config, .listen_fd = listen_fd };
+    struct pool p = {
+        .config = config, .worker = worker, .reload = reload_config, .wish = wish, .listen_fd = listen_fd
+    };
 
     sigemptyset(&p.signals);
-    for (const int *s = (const int[]){ SIGTERM, SIGINT, SIGHUP, SIGCHLD, 0 }; *s; s++)
+    for (const int *s = (const int[]){ SIGTERM, SIGINT, SIGHUP, SIGCHLD, SIGIO, 0 }; *s; s++)
         sigaddset(&p.signals, *s);
     sigprocmask(SIG_BLOCK, &p.signals, NULL);
+    open_wishes(&p);
     signal(SIGPIPE, SIG_IGN);
     add_members(&p);
     while (!p.ending || p.count > 0) {
@@ -248,6 +280,8 @@ int pool_run(const struct config *config, int listen_fd, pool_worker *worker, po
         reap(&p);
     }
     free(p.members);
+    close(p.wish_fds[0]);
+    close(p.wish_fds[1]);
     config_free(p.reloaded);
     return 0;
 }

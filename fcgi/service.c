@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/warden/warden.h"
 
+#include <errno.h>
 #include <sys/epoll.h>
 
 #define EVENTS_CACHED 256
@@ -19,6 +20,8 @@ static void ensure_warden(void *user)
 {
     struct service *s = user;
     _cleanup_error_ struct error err = ERROR_INIT;
+    if (s->wish_fd >= 0 && (write(s->wish_fd, "w", 1) == 1 || errno == EAGAIN)) /* enough is asked already */
+        return;
     if (warden_ensure(s->config, s->program, &err) < 0)
         log_error("the warden cannot be started: %s", err.message);
 }
@@ -40,6 +43,7 @@ struct service *service_new(struct loop *l, const struct config *config, const c
     s->loop = l;
     s->config = config;
     s->program = xstrdup(program);
+    s->wish_fd = -1;
     s->state = state;
     s->events = events_cache_new(config->state_dir, EVENTS_CACHED);
     s->client = keeper_client_new(config, ensure_warden, s);
@@ -66,6 +70,11 @@ void service_free(struct service *s)
     state_close(s->state);
     free(s->program);
     free(s);
+}
+
+void service_ask_for_warden(struct service *s, int wish_fd)
+{
+    s->wish_fd = wish_fd;
 }
 
 void service_drain(struct service *s)

@@ -11,6 +11,9 @@
 struct service;
 struct service *service_new(struct loop *l, const struct config *config, const char *program, struct error *err);
 void service_free(struct service *s);
+/* Where no warden answers, a byte goes there, and whoever listens starts one; without it the service starts one itself, with its
+ * own rights. */
+void service_ask_for_warden(struct service *s, int wish_fd);
 exchange_handler service_handle; /* user = struct service */
 /* Parked calls get their last turn now; new ones are not parked any more. */
 void service_drain(struct service *s);

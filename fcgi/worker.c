@@ -69,7 +69,7 @@ static void take_signals(struct worker *w)
     loop_signal(w->loop, SIGHUP, ignore, w); /* the master answers it with new workers */
 }
 
-int worker_run(const struct config *config, int listen_fd)
+int worker_run(const struct config *config, int listen_fd, int wish_fd)
 {
     _cleanup_free_ char *program = options_program();
     _cleanup_error_ struct error err = ERROR_INIT;
@@ -84,6 +84,7 @@ int worker_run(const struct config *config, int listen_fd)
         loop_free(w.loop);
         return 1;
     }
+    service_ask_for_warden(w.service, wish_fd);
     w.listener = listener_new(w.loop, listen_fd, config, service_handle, w.service);
     loop_at_turn_end(w.loop, flush_log, NULL);
     log_batch(true);

@@ -5,6 +5,7 @@
 
 #include "lib/config/config.h"
 
-int worker_run(const struct config *config, int listen_fd); /* exit status */
+/* wish_fd: see pool.h; the wish is a warden. Exit status. */
+int worker_run(const struct config *config, int listen_fd, int wish_fd);
 
 #endif

@@ -16,8 +16,9 @@
 
 enum { FIRST_WORKERS = 2, LATER_WORKERS = 3 };
 
-static char folder[64], socket_path[96], starts_path[96];
+static char folder[64], socket_path[96], starts_path[96], wish_path[96];
 static pid_t master;
+static int wishes = -1; /* of a worker */
 
 /* ---- a worker ---- */
 
@@ -48,6 +49,8 @@ static void answer_parked(void *user)
 static void handle(void *user, struct exchange *x)
 {
     (void)user;
+    if (strcmp(x->request->path, "/wish") == 0)
+        ck_assert_int_eq(write(wishes, "w", 1), 1);
     if (strcmp(x->request->path, "/park") != 0) {
         answer(x);
         return;
@@ -76,8 +79,9 @@ static void note_start(void)
     ck_assert_int_eq(write(fd, "x", 1), 1);
 }
 
-static int work(const struct config *config, int listen_fd)
+static int work(const struct config *config, int listen_fd, int wish_fd)
 {
+    wishes = wish_fd;
     note_start();
     settings = config;
     l = loop_new();
@@ -89,12 +93,23 @@ static int work(const struct config *config, int listen_fd)
     return 0;
 }
 
-static int die_at_once(const struct config *config, int listen_fd)
+static int die_at_once(const struct config *config, int listen_fd, int wish_fd)
 {
+    (void)wish_fd;
     (void)config;
     (void)listen_fd;
     note_start();
     return 3;
+}
+
+/* In the master. */
+static void wish(const struct config *config)
+{
+    char text[32];
+    int length = snprintf(text, sizeof(text), "%d %d", (int)getpid(), (int)config->workers);
+    _cleanup_close_ int fd = open(wish_path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+
+    ck_assert_int_eq(write(fd, text, (size_t)length), length);
 }
 
 /* ---- fixture ---- */
@@ -123,12 +138,13 @@ static void begin(pool_worker *worker)
     ck_assert(mkdtemp(folder) != NULL);
     snprintf(socket_path, sizeof(socket_path), "%s/sock", folder);
     snprintf(starts_path, sizeof(starts_path), "%s/starts", folder);
+    snprintf(wish_path, sizeof(wish_path), "%s/wish", folder);
     int fd = io_listen_unix(socket_path, 0600, 4096, &err);
     ck_assert_msg(fd >= 0, "%s", err.message);
     master = fork();
     if (master == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        exit(pool_run(make_config(FIRST_WORKERS), fd, worker, reload));
+        exit(pool_run(make_config(FIRST_WORKERS), fd, worker, reload, wish));
     }
     close(fd);
 }
@@ -137,6 +153,7 @@ static void end(void)
 {
     unlink(socket_path);
     unlink(starts_path);
+    unlink(wish_path);
     rmdir(folder);
 }
 
@@ -243,6 +260,27 @@ START_TEST(test_reload_loses_no_request)
 }
 END_TEST
 
+START_TEST(test_the_master_does_what_workers_wish)
+{
+    char text[32] = "", wanted[32];
+
+    begin(work);
+    snprintf(wanted, sizeof(wanted), "%d %d", (int)master, FIRST_WORKERS);
+    for (int round = 0; round < 2; round++) {
+        unlink(wish_path);
+        for (int i = 0; i < 3; i++)
+            ck_assert_int_gt(ask("/wish", NULL), 0);
+        for (int tries = 0; tries < 500 && access(wish_path, R_OK) != 0; tries++)
+            usleep(10000);
+        usleep(20000);
+        _cleanup_close_ int fd = open(wish_path, O_RDONLY);
+        ck_assert_int_gt(read(fd, text, sizeof(text) - 1), 0);
+        ck_assert_str_eq(text, wanted);
+    }
+    end_master(2000);
+}
+END_TEST
+
 START_TEST(test_workers_end_with_their_master)
 {
     int status;
@@ -271,6 +309,7 @@ int main(void)
     tcase_add_test(c, test_workers_that_die_at_once_are_not_started_in_a_rush);
     tcase_add_test(c, test_end_answers_what_waits);
     tcase_add_test(c, test_reload_loses_no_request);
+    tcase_add_test(c, test_the_master_does_what_workers_wish);
     tcase_add_test(c, test_workers_end_with_their_master);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);

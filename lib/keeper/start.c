@@ -110,10 +110,24 @@ static int create_record(struct keeper *k, json_t *spec, struct error *err)
     return rc;
 }
 
+/* Without root its files cannot even be opened; nothing is changed, so that one with root may still start it.
+ */
+static int check_rights(const struct keeper *k, const json_t *record, struct error *err)
+{
+    json_int_t uid = json_integer_value(json_object_get(record, "uid"));
+    if (geteuid() == 0 || uid == 0 || uid == (json_int_t)geteuid())
+        return 0;
+    return error_set(err, ERROR_UNAVAILABLE,
+                     "%s has a user of its own: its keeper needs a warden that runs as root",
+                     k->workspace_id);
+}
+
 static int load_record(struct keeper *k, struct error *err)
 {
-    if (state_get_workspace(k->state, k->workspace_id, &k->record, err) < 0)
+    json_auto_t *record = NULL;
+    if (state_get_workspace(k->state, k->workspace_id, &record, err) < 0 || check_rights(k, record, err) < 0)
         return -1;
+    k->record = STEAL(record);
     const struct driver *made_by = driver_find(json_string_value(json_object_get(k->record, "driver")));
     if (made_by != NULL)
         k->driver = made_by;
