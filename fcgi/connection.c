@@ -4,6 +4,7 @@
 #include "fcgi/connection_private.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/memory.h"
 
 #include <errno.h>
@@ -252,11 +253,16 @@ static void wait_for_more(struct connection *c)
 {
     uint32_t events = wanted_events(c);
 
-    if (c->watch == NULL) {
-        c->progress_ms = clock_boottime_ms();
-        c->watch = loop_watch_fd(c->all->loop, c->fd, events, on_ready, c);
-    } else {
+    if (c->watch != NULL) {
         loop_watch_change(c->watch, events);
+    } else {
+        c->progress_ms = clock_boottime_ms();
+        c->watch = loop_try_watch_fd(c->all->loop, c->fd, events, on_ready, c);
+        if (c->watch == NULL) {
+            log_error("a connection is dropped: it cannot be watched: %s", strerror(errno));
+            end(c);
+            return;
+        }
     }
     set_timer(c);
 }

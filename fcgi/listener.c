@@ -27,20 +27,25 @@ struct listener {
 
 static void on_ready(void *user, uint32_t events);
 
-/* EPOLLEXCLUSIVE: a connection wakes one worker, not all. */
-static void watch(void *user)
-{
-    struct listener *l = user;
-
-    if (l->watch == NULL && !l->all.draining)
-        l->watch = loop_watch_fd(l->all.loop, l->fd, EPOLLIN | EPOLLEXCLUSIVE, on_ready, l);
-}
+static void watch(void *user);
 
 static void pause_accepts(struct listener *l, int number)
 {
     log_error("accepting a connection failed, trying again in %d ms: %s", PAUSE_MS, strerror(number));
     loop_unwatch(STEAL(l->watch));
     loop_timer_start(l->all.loop, &l->pause, clock_boottime_ms() + PAUSE_MS, watch, l);
+}
+
+/* EPOLLEXCLUSIVE: a connection wakes one worker, not all. */
+static void watch(void *user)
+{
+    struct listener *l = user;
+
+    if (l->watch != NULL || l->all.draining)
+        return;
+    l->watch = loop_try_watch_fd(l->all.loop, l->fd, EPOLLIN | EPOLLEXCLUSIVE, on_ready, l);
+    if (l->watch == NULL)
+        pause_accepts(l, errno);
 }
 
 static bool is_passing(int number)

@@ -121,13 +121,24 @@ void loop_offload(struct loop *l, loop_call *work, loop_call *done, void *user)
 
 /* ---- watches ---- */
 
-struct loop_watch *loop_watch_fd(struct loop *l, int fd, uint32_t epoll_events, loop_ready *ready, void *user)
+struct loop_watch *loop_try_watch_fd(struct loop *l, int fd, uint32_t epoll_events, loop_ready *ready,
+                                     void *user)
 {
     struct loop_watch *w = xmalloc(sizeof(*w));
 
     *w = (struct loop_watch){ .loop = l, .ready = ready, .user = user, .fd = fd, .events = epoll_events };
     struct epoll_event event = { .events = epoll_events, .data.ptr = w };
-    if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+    if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
+        return w;
+    free(w);
+    return NULL;
+}
+
+struct loop_watch *loop_watch_fd(struct loop *l, int fd, uint32_t epoll_events, loop_ready *ready, void *user)
+{
+    struct loop_watch *w = loop_try_watch_fd(l, fd, epoll_events, ready, user);
+
+    if (w == NULL)
         die("epoll_ctl add");
     return w;
 }

@@ -4,9 +4,11 @@
 #include "lib/base/memory.h"
 
 #include <check.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 static struct loop *l;
@@ -122,6 +124,17 @@ START_TEST(test_unwatch_of_a_pending_descriptor)
     ck_assert_int_eq(count, 1);
     close(a.fds[1]);
     close(b.fds[1]);
+}
+END_TEST
+
+/* A plain file cannot be watched. */
+START_TEST(test_what_cannot_be_watched_is_told)
+{
+    int fd = memfd_create("plain", 0);
+
+    ck_assert_ptr_null(loop_try_watch_fd(l, fd, EPOLLIN, end_other, NULL));
+    ck_assert_int_eq(errno, EPERM);
+    close(fd);
 }
 END_TEST
 
@@ -247,6 +260,7 @@ int main(void)
     tcase_add_test(c, test_timers_fire_in_order);
     tcase_add_test(c, test_timer_may_restart_itself);
     tcase_add_test(c, test_unwatch_of_a_pending_descriptor);
+    tcase_add_test(c, test_what_cannot_be_watched_is_told);
     tcase_add_test(c, test_change_of_events);
     tcase_add_test(c, test_deferred_calls_and_turn_ends);
     tcase_add_test(c, test_posts_of_threads);

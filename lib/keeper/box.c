@@ -144,7 +144,7 @@ static int read_some(struct keeper *k)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     int rc = channel_read(k->agent, READ_A_TURN, receive, k, &err);
-    if (rc < 0)
+    if (rc < 0 && !k->stop.wanted) /* else it is said already */
         log_warning("%s: the agent's channel: %s", k->workspace_id, err.message);
     journal_write(k);
     return rc;

@@ -59,7 +59,13 @@ static void peer_add(struct peers *ps, int fd)
     struct peer *p = xcalloc(1, sizeof(*p));
     p->peers = ps;
     p->channel = channel_new(fd);
-    p->source = reactor_add(ps->reactor, fd, channel_events(p->channel), peer_ready, p);
+    p->source = reactor_try_add(ps->reactor, fd, channel_events(p->channel), peer_ready, p);
+    if (p->source == NULL) {
+        log_error("a connection is dropped: it cannot be watched: %s", strerror(errno));
+        channel_free(p->channel);
+        free(p);
+        return;
+    }
     p->next = ps->first;
     ps->first = p;
     ps->count++;

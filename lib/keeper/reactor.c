@@ -51,15 +51,24 @@ void reactor_free(struct reactor *r)
     free(r);
 }
 
-struct reactor_source *reactor_add(struct reactor *r, int fd, uint32_t events, reactor_ready *ready,
-                                   void *user)
+struct reactor_source *reactor_try_add(struct reactor *r, int fd, uint32_t events, reactor_ready *ready,
+                                       void *user)
 {
     struct reactor_source *s = xcalloc(1, sizeof(*s));
     *s = (struct reactor_source){ .reactor = r, .fd = fd, .events = events, .ready = ready, .user = user };
     struct epoll_event event = { .events = events, .data.ptr = s };
-    if (epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
-        abort(); /* a descriptor that cannot be watched is a bug of the caller, or the kernel is out of memory
-                  */
+    if (epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
+        return s;
+    free(s);
+    return NULL;
+}
+
+struct reactor_source *reactor_add(struct reactor *r, int fd, uint32_t events, reactor_ready *ready,
+                                   void *user)
+{
+    struct reactor_source *s = reactor_try_add(r, fd, events, ready, user);
+    if (s == NULL)
+        abort(); /* a bug of the caller, or nothing more can be had of the kernel: nobody could go on */
     return s;
 }
 
