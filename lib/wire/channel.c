@@ -30,7 +30,7 @@ _Static_assert(READ_SIZE >= 2 * (FRAME_HEADER_SIZE + FRAME_PAYLOAD_MAX),
 struct channel {
     int fd;
     bool is_socket, is_ready, message_open;
-    bool is_broken; /* what the peer sent last was no frame: nothing of it is received any more */
+    bool is_broken;   /* what the peer sent last was no frame: nothing of it is received any more */
     struct buffer in; /* not yet decoded */
     struct buffer
         message; /* pieces joined so far, where message_open; they are of message_frame's type and stream */
