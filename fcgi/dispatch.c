@@ -229,6 +229,24 @@ static void keep_record(void *user, const json_t *ret, const struct error *err)
         keep_value(f, record ? record : ret);
 }
 
+/* What failed to come up was forgotten, and its key with it: the same request will make another. */
+static void fail_creation(struct flight *f, const struct error *err)
+{
+    _cleanup_error_ struct error gone = ERROR_INIT;
+    error_set(&gone, ERROR_UNAVAILABLE, "the workspace could not be made: try again");
+    fail(f, err->code == ERROR_NOT_FOUND ? &gone : err);
+}
+
+static void create_started(void *user, const json_t *ret, const struct error *err)
+{
+    struct flight *f = user;
+    f->number = 0;
+    if (err)
+        fail_creation(f, err);
+    else
+        keep_record(f, ret, NULL);
+}
+
 /* The key was used before: the same request gets that workspace, another one is refused. */
 static void create_again(struct flight *f, const json_t *existing)
 {
@@ -244,12 +262,12 @@ static void create_again(struct flight *f, const json_t *existing)
     else if (load_workspace(f, &record, &err) == 0) {
         const char *state = json_string_value(json_object_get(record, "state"));
         if (state && strcmp(state, "creating") == 0)
-            f->number = keeper_client_start(f->service->client, f->workspace_id, keep_record, f);
+            f->number = keeper_client_start(f->service->client, f->workspace_id, create_started, f);
         else
             keep_value(f, record);
         return;
     }
-    fail(f, &err);
+    fail_creation(f, &err);
 }
 
 static void created(void *user, const json_t *ret, const struct error *err)

@@ -432,6 +432,25 @@ START_TEST(test_digest)
 }
 END_TEST
 
+/* Where worker and keeper are not of the same version, or the worker is none. */
+START_TEST(test_keeper_checks_again)
+{
+    static const char *const broken[] = { "{}", "[]", "{\"exec_id\": 7}",
+                                          "{\"exec_id\": \"ex-1\", \"data\": []}" };
+
+    for (size_t i = 0; i < N_ELEMENTS(broken); i++)
+        for (const struct op *const *op = ops; *op; op++) {
+            struct error err = ERROR_INIT;
+            json_auto_t *in = json_loads(broken[i], 0, NULL), *ret = NULL;
+            if (!(*op)->keep)
+                continue;
+            ck_assert_int_eq(op_keep(NULL, (*op)->id, in, &ret, &err), -1);
+            ck_assert_int_eq(err.code, ERROR_VALIDATION);
+            error_clear(&err);
+        }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ops");
@@ -449,6 +468,7 @@ int main(void)
     tcase_add_test(tests, test_unset);
     tcase_add_test(tests, test_record);
     tcase_add_test(tests, test_digest);
+    tcase_add_test(tests, test_keeper_checks_again);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

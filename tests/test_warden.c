@@ -116,7 +116,9 @@ START_TEST(test_create)
     start(id); /* it runs: told at once */
     json_auto_t *taken =
         talk_ask(desk, json_pack("{s:s, s:o}", "op", "create", "record", house_record(id, NULL)));
-    ck_assert_int_eq(talk_error(taken), ERROR_CONFLICT);
+    const json_t *again =
+        json_object_get(json_object_get(taken, "ret"), "record"); /* who asks again is told again */
+    ck_assert_str_eq(json_string_value(json_object_get(again, "state")), "running");
     stop(id);
     usleep(200000); /* also where it stands still: nothing of it is touched */
     json_auto_t *taken_too =
@@ -351,6 +353,28 @@ START_TEST(test_adopt)
 }
 END_TEST
 
+/* The warden dies at any point of a creation; who asked asks its successor for the same. */
+START_TEST(test_create_again)
+{
+    begin(NULL);
+    for (int ms = 0; ms < 40; ms += 3) {
+        char id[ID_SIZE] = "";
+        json_auto_t *record = house_record(id, NULL);
+        talk_send(desk, json_pack("{s:s, s:O}", "op", "create", "record", record));
+        usleep((useconds_t)ms * 1000);
+        kill(warden, SIGKILL);
+        ck_assert_int_eq(house_wait(warden, 3000), 128 + SIGKILL);
+        talk_close(desk);
+        warden = house_start_warden(&house);
+        desk = talk_open(&house, "warden.sock");
+        json_auto_t *answer = talk_ask(desk, json_pack("{s:s, s:O}", "op", "create", "record", record));
+        ck_assert_str_eq(json_string_value(json_object_get(record_of(answer), "state")), "running");
+        stop(id);
+    }
+    end();
+}
+END_TEST
+
 START_TEST(test_ends_alone)
 {
     char id[ID_SIZE];
@@ -514,10 +538,10 @@ int main(int argc, char **argv)
     setenv("HOUSE_QUIET", "1", 0);
     Suite *suite = suite_create("warden");
     TCase *tcase = tcase_create("warden");
-    const TTest *tests[] = { test_create,       test_same_key,   test_too_many, test_join,
-                             test_many_at_once, test_back_off,   test_mend,     test_start_after_death,
-                             test_adopt,        test_ends_alone, test_remove,   test_remove_dead,
-                             test_sweep };
+    const TTest *tests[] = { test_create,       test_same_key,     test_too_many,   test_join,
+                             test_many_at_once, test_back_off,     test_mend,       test_start_after_death,
+                             test_adopt,        test_create_again, test_ends_alone, test_remove,
+                             test_remove_dead,  test_sweep };
     for (size_t i = 0; i < N_ELEMENTS(tests); i++)
         tcase_add_test(tcase, tests[i]);
     tcase_set_timeout(tcase, 60);

@@ -17,6 +17,17 @@ const struct op *op_find_tool(const char *tool)
     return NULL;
 }
 
+/* A worker that is one version newer may know members that this program does not. */
+static json_t *declared_members(const struct field *rows, const json_t *in)
+{
+    json_t *known = json_object(), *value;
+    const char *name;
+
+    json_object_foreach((json_t *)in, name, value) if (field_find(rows, name))
+        json_object_set(known, name, value);
+    return known;
+}
+
 int op_keep(struct keeper_call *call, const char *operation, const json_t *in, json_t **ret,
             struct error *err)
 {
@@ -28,7 +39,11 @@ int op_keep(struct keeper_call *call, const char *operation, const json_t *in, j
         return keeper_stop(call, op->action == OP_ACTION_TERMINATE, err);
     if (!op->keep)
         return error_set(err, ERROR_INTERNAL, "this operation has no half in the keeper");
-    return op->keep(call, in, ret, err);
+    json_auto_t *known = declared_members(op->params, in);
+    json_auto_t *checked = NULL;
+    if (field_check(op->params, "body", known, &checked, err) < 0)
+        return -1;
+    return op->keep(call, checked, ret, err);
 }
 
 void op_digest(const struct op *op, const json_t *in, char hex[static ID_HASH_SIZE])

@@ -56,7 +56,8 @@ struct place {
     json_t *spec; /* of a workspace to be created */
     struct waiter *starters, *removers;
     bool mend;
-    int failures; /* starts in a row */
+    int failures;          /* starts in a row */
+    struct error conflict; /* of the keeper that is about to end */
     int64_t not_before_ms;
     struct error last; /* why the last start failed */
     int mend_failures;
@@ -102,6 +103,8 @@ void place_free(struct place *p);
 
 /* round.c */
 void round_scan(struct warden *w); /* finds records without a keeper */
+/* Where the record says that it runs: adopts its keeper, or marks the place to be mended. */
+void round_look_at(struct warden *w, const char *id, const json_t *record);
 void round_tick(struct warden *w);
 void round_ended(struct child *c);
 

@@ -40,6 +40,7 @@ void place_free(struct place *p)
         }));
     json_decref(p->spec);
     error_clear(&p->last);
+    error_clear(&p->conflict);
     free(p);
 }
 
@@ -159,7 +160,10 @@ static void keeper_told(struct place *p, const json_t *line)
             error_unpack(&err, packed);
         else
             error_set(&err, ERROR_DRIVER, "the workspace's keeper ended while it started");
-        start_failed(p, &err);
+        if (err.code == ERROR_CONFLICT)
+            error_move(&p->conflict, &err);
+        else
+            start_failed(p, &err);
     }
     json_decref(STEAL(p->spec));
 }
@@ -200,14 +204,26 @@ void place_told(struct child *c, const json_t *line)
     }
 }
 
-/* A keeper that ended in order has written so; whatever else the record says is to be mended. */
-static bool needs_mending(struct warden *w, const char *id)
+/* A keeper that ended in order has written so; whatever else the record says is to be mended, but where
+ * another keeper lives. */
+static void look_after(struct warden *w, struct place *p)
 {
     json_auto_t *record = NULL;
-    if (state_get_workspace(w->state, id, &record, NULL) < 0)
-        return false;
-    const char *state = json_string_value(json_object_get(record, "state"));
-    return state != NULL && (strcmp(state, "running") == 0 || strcmp(state, "creating") == 0);
+    p->mend = false;
+    p->mend_ms = 0;
+    if (state_get_workspace(w->state, p->id, &record, NULL) == 0)
+        round_look_at(w, p->id, record);
+    if (p->mend)
+        log_warning("workspace=%s its keeper died", p->id);
+}
+
+/* It met another keeper, started last by the warden before this one. Where that has been found now, who waits
+ * is told by it. */
+static void settle_conflict(struct place *p)
+{
+    if (p->conflict.code != ERROR_NONE && p->keeper == NULL)
+        start_failed(p, &p->conflict);
+    error_clear(&p->conflict);
 }
 
 void place_ended(struct child *c)
@@ -220,10 +236,8 @@ void place_ended(struct child *c)
     }
     if (p->keeper == c) {
         p->keeper = NULL;
-        p->mend = needs_mending(w, p->id);
-        p->mend_ms = 0;
-        if (p->mend)
-            log_warning("workspace=%s its keeper died", p->id);
+        look_after(w, p);
+        settle_conflict(p);
     }
     w->trash_ms = clock_boottime_ms() + 1000;
 }
@@ -246,17 +260,15 @@ void place_request_start(struct warden *w, const char *id, struct peer *peer, ui
     p->probe_ms = 0;
 }
 
+/* Workers make ids at random: a second request for one is the first again, whose warden died over it. It
+ * joins whatever is under way. */
 void place_request_create(struct warden *w, const char *id, json_t *spec, struct peer *peer, uint32_t stream)
 {
     struct place *p = place_get(w, id);
-    if (p->keeper != NULL || p->chore != NULL || p->spec != NULL) {
-        _cleanup_error_ struct error err = ERROR_INIT;
-        error_set(&err, ERROR_CONFLICT, "the workspace exists");
-        channel_send_reply(peer_channel(peer), stream, NULL, &err);
-        return;
-    }
-    p->spec = json_incref(spec);
+    if (p->keeper == NULL && p->spec == NULL)
+        p->spec = json_incref(spec);
     waiter_add(&p->starters, peer, stream);
+    p->probe_ms = 0;
 }
 
 void place_request_remove(struct warden *w, const char *id, struct peer *peer, uint32_t stream)

@@ -11,7 +11,7 @@ static bool is_live_state(const json_t *record)
     return state != NULL && (strcmp(state, "running") == 0 || strcmp(state, "creating") == 0);
 }
 
-static void look_at(struct warden *w, const char *id, const json_t *record)
+void round_look_at(struct warden *w, const char *id, const json_t *record)
 {
     struct process_identity identity;
     if (!is_live_state(record))
@@ -46,7 +46,7 @@ void round_scan(struct warden *w)
             if (!id_is_valid(ID_WORKSPACE, id))
                 continue;
             memcpy(after, id, ID_SIZE);
-            look_at(w, id, record);
+            round_look_at(w, id, record);
         }
         if (json_array_size(records) < RECORDS_A_READ)
             return;
