@@ -19,6 +19,8 @@
 #define MOUNT_POINT "/sys/fs/cgroup/"
 #define NAME_PREFIX "workspace-fcgi-"
 #define PERIOD_US   100000
+
+#define LEFT_BEHIND_S 60
 /* Well below the 1024 and 100 of everything else: the gateway answers before workspaces compute. */
 #define SHARES_PER_CPU 128
 #define WEIGHT_PER_CPU 12.5
@@ -256,18 +258,31 @@ int cgroup_remove(const json_t *directories, int timeout_ms, struct error *err)
     return 0;
 }
 
+/* How long it lay there is told by a stamp of the clock that nobody sets, where its time of change would
+ * stand: the first look makes it. A directory that is in use is not empty, and one that is made anew has no
+ * stamp. */
+static bool is_left_behind(int base, const char *name)
+{
+    struct stat status;
+    int64_t now = clock_boottime_ms() / 1000;
+    struct timespec stamp[2] = { { .tv_sec = now }, { .tv_sec = now } };
+    if (fstatat(base, name, &status, AT_SYMLINK_NOFOLLOW))
+        return false;
+    if (status.st_mtime <= now)
+        return status.st_mtime + LEFT_BEHIND_S < now;
+    utimensat(base, name, stamp, AT_SYMLINK_NOFOLLOW);
+    return false;
+}
+
 static void sweep_directory(const char *base)
 {
     DIR *directory = opendir(base);
     struct dirent *entry;
-    struct stat status;
-    while (directory && (entry = readdir(directory))) {
-        if (strncmp(entry->d_name, NAME_PREFIX, strlen(NAME_PREFIX)) ||
-            fstatat(dirfd(directory), entry->d_name, &status, AT_SYMLINK_NOFOLLOW))
-            continue;
-        if (status.st_mtime + 60 < clock_wall_s() && !unlinkat(dirfd(directory), entry->d_name, AT_REMOVEDIR))
+    while (directory && (entry = readdir(directory)))
+        if (!strncmp(entry->d_name, NAME_PREFIX, strlen(NAME_PREFIX)) &&
+            is_left_behind(dirfd(directory), entry->d_name) &&
+            !unlinkat(dirfd(directory), entry->d_name, AT_REMOVEDIR))
             log_debug("removed a cgroup that was left behind: %s", entry->d_name);
-    }
     if (directory)
         closedir(directory);
 }

@@ -39,7 +39,7 @@ json_t *cgroup_find(const char *name);
 /* Removes them, waiting up to timeout_ms for the last process to be gone. Hostile or foreign paths are not
  * touched. */
 int cgroup_remove(const json_t *directories, int timeout_ms, struct error *err);
-/* Removes every sandbox's directory that is empty and older than a minute: left by owners that died, of
+/* Removes every sandbox's directory that is empty and was seen so a minute ago: left by owners that died, of
  * whatever state directory. */
 void cgroup_sweep(void);
 /* workspace-fcgi-<8 hex of the state directory>- */
