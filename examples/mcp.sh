@@ -1,9 +1,9 @@
 #!/bin/sh
 # MCP by hand: what a client sends, in the revision of 2025-06-18. Needs curl and jq.
-#   WORKSPACE_URL=http://127.0.0.1:8080 WORKSPACE_TOKEN=... examples/mcp.sh
+#   GATEWAY_URL=http://127.0.0.1:8080 GATEWAY_TOKEN=... examples/mcp.sh
 set -eu
 rpc() { # METHOD PARAMS
-    curl -sS --fail-with-body "$WORKSPACE_URL/mcp" -H "Authorization: Bearer $WORKSPACE_TOKEN" -H 'Content-Type: application/json' \
+    curl -sS --fail-with-body "$GATEWAY_URL/mcp" -H "Authorization: Bearer $GATEWAY_TOKEN" -H 'Content-Type: application/json' \
         -H 'Accept: application/json, text/event-stream' -H 'MCP-Protocol-Version: 2025-06-18' \
         -d "$(jq -cn --arg method "$1" --argjson params "$2" '{jsonrpc: "2.0", id: 1, method: $method, params: $params}')"
 }

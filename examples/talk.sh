@@ -1,9 +1,9 @@
 #!/bin/sh
 # Typing into a running command: a terminal of 30 x 100, input, ^C, the end. Needs curl and jq.
-#   WORKSPACE_URL=http://127.0.0.1:8080 WORKSPACE_TOKEN=... examples/talk.sh
+#   GATEWAY_URL=http://127.0.0.1:8080 GATEWAY_TOKEN=... examples/talk.sh
 set -eu
 api() { # METHOD PATH [JSON]
-    curl -sS --fail-with-body -X "$1" "$WORKSPACE_URL/api$2" -H "Authorization: Bearer $WORKSPACE_TOKEN" ${3:+-H 'Content-Type: application/json' -d "$3"}
+    curl -sS --fail-with-body -X "$1" "$GATEWAY_URL/api$2" -H "Authorization: Bearer $GATEWAY_TOKEN" ${3:+-H 'Content-Type: application/json' -d "$3"}
 }
 ws=$(api POST /workspaces '{"name": "talk"}' | jq -r .workspace_id)
 trap 'api DELETE "/workspaces/$ws" >/dev/null' EXIT

@@ -60,6 +60,7 @@ int cmd_serve(const struct config *config, int argc, char **argv)
         fprintf(stderr, "serve: %s\n", err.message);
         return 1;
     }
+    config_log_unused(config);
     log_info("serving with %d workers", (int)config->workers);
     return pool_run(config, fd, worker_run, reload, start_warden);
 }

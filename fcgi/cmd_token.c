@@ -102,6 +102,23 @@ static json_t *make_record(const struct add_options *options, json_t *scopes, co
     return record;
 }
 
+/* A token reaches its principal's workspaces alone. */
+static int check_workspace(struct state *state, const struct add_options *options, struct error *err)
+{
+    json_auto_t *record = NULL;
+    if (!options->workspace_id)
+        return 0;
+    if (state_get_workspace(state, options->workspace_id, &record, err) < 0)
+        return err->code == ERROR_NOT_FOUND
+                   ? error_set(err, ERROR_NOT_FOUND, "there is no workspace %s", options->workspace_id)
+                   : -1;
+    const char *owner = json_string_value(json_object_get(record, "owner"));
+    if (!owner || strcmp(owner, options->name) != 0)
+        return error_set(err, ERROR_INVALID, "%s belongs to %s: a token of %s would not reach it",
+                         options->workspace_id, owner ? owner : "nobody", options->name);
+    return 0;
+}
+
 static int add_token(struct state *state, int argc, char **argv)
 {
     struct add_options options;
@@ -113,6 +130,8 @@ static int add_token(struct state *state, int argc, char **argv)
         problem = "--scope takes read, write and admin, each once, with commas between";
     if (problem)
         return wrong_use(problem);
+    if (check_workspace(state, &options, &err) < 0)
+        return report(&err);
     id_random_hex(token + strlen(token), TOKEN_DIGITS);
     id_hash(token, strlen(token), hash);
     json_auto_t *record = make_record(&options, scopes, hash);
@@ -131,28 +150,89 @@ static const char *text_of(const json_t *record, const char *name)
     return text ? text : "-";
 }
 
-static void print_token(const json_t *record)
+static char *scopes_of(const json_t *record)
 {
+    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
     size_t i;
     json_t *scope;
-    printf("%-20s %-24s ", text_of(record, "id"), text_of(record, "principal"));
     json_array_foreach(json_object_get(record, "scopes"), i, scope)
-        printf("%s%s", i ? "," : "", json_is_string(scope) ? json_string_value(scope) : "?");
-    printf(" %s %s\n", text_of(record, "workspace_id"), text_of(record, "created_at"));
+    {
+        buffer_append_text(&out, i ? "," : "");
+        buffer_append_text(&out, json_is_string(scope) ? json_string_value(scope) : "?");
+    }
+    return xstrdup(buffer_text(&out));
+}
+
+enum { ID, PRINCIPAL, SCOPES, WORKSPACE, CREATED, COLUMNS };
+struct row {
+    char *cells[COLUMNS];
+};
+
+static struct row make_row(const json_t *record)
+{
+    return (struct row){ {
+        [ID] = xstrdup(text_of(record, "id")),
+        [PRINCIPAL] = xstrdup(text_of(record, "principal")),
+        [SCOPES] = scopes_of(record),
+        [WORKSPACE] = xstrdup(text_of(record, "workspace_id")),
+        [CREATED] = xstrdup(text_of(record, "created_at")),
+    } };
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct row *a = left, *b = right;
+    int order = strcmp(a->cells[PRINCIPAL], b->cells[PRINCIPAL]);
+    if (order == 0)
+        order = strcmp(a->cells[CREATED], b->cells[CREATED]);
+    return order ? order : strcmp(a->cells[ID], b->cells[ID]);
+}
+
+/* rows[0] is the header. */
+static void print_rows(struct row *rows, size_t count)
+{
+    int widths[COLUMNS] = { 0 };
+    for (size_t i = 0; i < count; i++)
+        for (int c = 0; c < CREATED; c++)
+            if (strlen(rows[i].cells[c]) > (size_t)widths[c])
+                widths[c] = (int)strlen(rows[i].cells[c]);
+    for (size_t i = 0; i < count; i++)
+        for (int c = 0; c < COLUMNS; c++)
+            printf("%-*s%s", widths[c], rows[i].cells[c], c == CREATED ? "\n" : "  ");
+}
+
+static void print_tokens(const json_t *tokens)
+{
+    static const char *const titles[COLUMNS] = { "ID", "PRINCIPAL", "SCOPES", "WORKSPACE", "CREATED" };
+    size_t count = json_array_size(tokens), i;
+    _cleanup_free_ struct row *rows = xcalloc(count + 1, sizeof *rows);
+    json_t *record;
+    for (int c = 0; c < COLUMNS; c++)
+        rows[0].cells[c] = xstrdup(titles[c]);
+    json_array_foreach(tokens, i, record)
+    {
+        rows[i + 1] = make_row(record);
+    }
+    qsort(rows + 1, count, sizeof *rows, compare_rows);
+    print_rows(rows, count + 1);
+    for (i = 0; i <= count; i++)
+        for (int c = 0; c < COLUMNS; c++)
+            free(rows[i].cells[c]);
 }
 
 static int list_tokens(struct state *state, int argc, char **argv)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     json_auto_t *tokens = NULL;
-    size_t i;
-    json_t *record;
     (void)argv;
     if (argc != 2)
         return wrong_use("list takes no arguments");
     if (state_list_tokens(state, &tokens, &err) < 0)
         return report(&err);
-    json_array_foreach(tokens, i, record) print_token(record);
+    if (json_array_size(tokens) == 0)
+        fputs("no tokens\n", stderr);
+    else
+        print_tokens(tokens);
     return fflush(stdout) == 0 ? 0 : 1;
 }
 

@@ -37,6 +37,7 @@ struct connections {
     struct buffer output; /* answers are put together here */
     char *input;          /* CONNECTION_INPUT bytes: what recv gives is taken apart here */
     bool draining;
+    bool hinted; /* at the mount */
     bool local; /* UNIX sockets: a peer that closed shows as EPOLLHUP, one that only ended its sending does
                    not */
 };

@@ -4,6 +4,7 @@
 #include "fcgi/connection_private.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/memory.h"
 
 #include <fastcgi.h>
@@ -115,6 +116,16 @@ static void prepare_exchange(struct carried *carried)
     memcpy(x->request_id, carried->request.id, sizeof(x->request_id));
 }
 
+/* Said once: the settings and the web server must agree. */
+static void hint_at_mount(struct connections *all)
+{
+    if (!all->hinted)
+        log_warning(
+            "a request lies outside WORKSPACE_MOUNT=%s: it must be the prefix that the web server passes on",
+            all->mount);
+    all->hinted = true;
+}
+
 static void end_params(struct connection *c)
 {
     struct carried *carried = c->carried;
@@ -128,6 +139,8 @@ static void end_params(struct connection *c)
     /* Most bodies fit where the parameters were. */
     params.length = 0;
     carried->request.body = params;
+    if (parsed < 0 && err.code == ERROR_NOT_FOUND)
+        hint_at_mount(c->all);
     if (parsed < 0)
         refuse(c, &err);
     else if (carried->request.content_length > (int64_t)c->all->limits.body)

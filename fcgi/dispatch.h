@@ -27,6 +27,7 @@ struct service {
     struct waiting *waiting;     /* wait.c */
     bool draining;
     bool checks_results; /* LOG_LEVEL=debug */
+    bool hinted;         /* at the mount, in the log */
 };
 
 /* Who gets what comes of a call. */

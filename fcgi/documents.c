@@ -77,19 +77,20 @@ static bool has_toolset(const char *name)
     return false;
 }
 
-static json_t *home(void)
+/* prefix: see config_prefix */
+static json_t *home(const char *prefix)
 {
-    return json_pack("{s:b, s:s, s:s, s:s, s:s, s:s, s:s}", "ok", 1, "service", WORKSPACE_NAME, "version",
-                     WORKSPACE_VERSION, "mode", MODE, "health", "/healthz", "mcp", "/mcp/",
-                     "gpt_actions_schema", "/action-openapi.json");
+    return json_pack("{s:b, s:s, s:s, s:s, s:s+, s:s+, s:s+}", "ok", 1, "service", WORKSPACE_NAME, "version",
+                     WORKSPACE_VERSION, "mode", MODE, "health", prefix, "/healthz", "mcp", prefix, "/mcp/",
+                     "gpt_actions_schema", prefix, "/action-openapi.json");
 }
 
-static json_t *health(void)
+static json_t *health(const char *prefix)
 {
-    return json_pack("{s:b, s:s, s:s, s:b, s:b, s:b, s:b, s:s, s:s}", "ok", 1, "service", WORKSPACE_NAME,
+    return json_pack("{s:b, s:s, s:s, s:b, s:b, s:b, s:b, s:s+, s:s+}", "ok", 1, "service", WORKSPACE_NAME,
                      "version", WORKSPACE_VERSION, "realtime_exec", 1, "workspace", 1, "github_repo",
-                     has_toolset("repo"), "filesystem_watch", has_toolset("watch"), "mcp", "/mcp/",
-                     "gpt_actions_schema", "/action-openapi.json");
+                     has_toolset("repo"), "filesystem_watch", has_toolset("watch"), "mcp", prefix, "/mcp/",
+                     "gpt_actions_schema", prefix, "/action-openapi.json");
 }
 
 static const char privacy[] = "This gateway runs on a machine of its operator. It keeps what you send to a "
@@ -142,20 +143,18 @@ static void reply_text(struct exchange *x, const char *type, const char *text)
 
 static void reply_home(struct service *s, struct exchange *x)
 {
-    (void)s;
     const char *accept = request_header(x->request, "accept");
     if (accept && strstr(accept, "text/html")) {
         reply_text(x, "text/html; charset=utf-8", home_page);
         return;
     }
-    json_auto_t *value = home();
+    json_auto_t *value = home(config_prefix(s->config));
     exchange_reply_json(x, 200, NULL, value);
 }
 
 static void reply_health(struct service *s, struct exchange *x)
 {
-    (void)s;
-    json_auto_t *value = health();
+    json_auto_t *value = health(config_prefix(s->config));
     exchange_reply_json(x, 200, NULL, value);
 }
 
@@ -196,14 +195,28 @@ static const struct document {
 
 static void reply_method(struct exchange *x)
 {
-    static const char allow[] = "Allow: GET, OPTIONS\r\n";
+    static const char allow[] = "Allow: GET, HEAD, OPTIONS\r\n";
     _cleanup_error_ struct error err = ERROR_INIT;
     if (strcmp(x->request->method, "OPTIONS") == 0) {
         x->carrier->reply(x, 204, "text/plain", allow, "", 0);
         return;
     }
-    error_set(&err, ERROR_METHOD, "the method is not allowed here; allowed: GET");
+    error_set(&err, ERROR_METHOD, "the method is not allowed here; allowed: GET, HEAD");
     exchange_reply_error(x, &err, allow);
+}
+
+bool documents_has(const char *path)
+{
+    for (size_t i = 0; i < N_ELEMENTS(document_rows); i++)
+        if (strcmp(path, document_rows[i].path) == 0)
+            return true;
+    return false;
+}
+
+/* The carrier leaves the body of an answer to HEAD out. */
+static bool is_read(const char *method)
+{
+    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
 }
 
 bool documents_handle(struct service *s, struct exchange *x)
@@ -211,7 +224,7 @@ bool documents_handle(struct service *s, struct exchange *x)
     for (size_t i = 0; i < N_ELEMENTS(document_rows); i++) {
         if (strcmp(x->request->path, document_rows[i].path) != 0)
             continue;
-        if (strcmp(x->request->method, "GET") == 0)
+        if (is_read(x->request->method))
             document_rows[i].reply(s, x);
         else
             reply_method(x);

@@ -16,4 +16,6 @@ char *documents_server_url(const struct config *config, const struct request *r)
 /* Is that host (with or without a port) this machine's loopback? */
 bool documents_host_is_loopback(const char *host);
 
+bool documents_has(const char *path); /* is there one at path? */
+
 #endif

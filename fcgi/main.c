@@ -47,16 +47,6 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-static enum log_level parse_level(const char *text)
-{
-    static const char *const names[] = { "debug", "info", "warning", "error" };
-
-    for (size_t i = 0; text != NULL && i < N_ELEMENTS(names); i++)
-        if (strcasecmp(text, names[i]) == 0)
-            return (enum log_level)i;
-    return LOG_LEVEL_INFO;
-}
-
 /* Executes this program again with the state directory named in full: `ps` and a search of /proc then find
  * every process of it. */
 static void name_state(const struct options *o, const struct config *config, char *program_name)
@@ -88,6 +78,47 @@ static void name_state(const struct options *o, const struct config *config, cha
     log_warning("the command line does not name the state directory: %s", strerror(errno));
 }
 
+/* What runs again under a longer command line leaves its warnings to that. */
+static struct config *load(const struct options *o, const struct command *command, char *program_name,
+                           struct error *err)
+{
+    if (!command->lasting)
+        return options_load(o, err);
+    log_init(command->name, LOG_LEVEL_ERROR, NULL);
+    struct config *config = options_load(o, err);
+    if (config == NULL)
+        return NULL;
+    name_state(o, config, program_name);
+    config_free(config);
+    log_init(command->name, LOG_LEVEL_INFO, NULL);
+    return options_load(o, err);
+}
+
+static void print_problems(const struct error *err)
+{
+    size_t index;
+    json_t *problem;
+
+    if (err->detail == NULL)
+        fprintf(stderr, "workspace-fcgi: %s\n", err->message);
+    json_array_foreach(err->detail, index, problem)
+    {
+        fprintf(stderr, "workspace-fcgi: %s: %s\n",
+                json_string_value(json_array_get(json_object_get(problem, "loc"), 0)),
+                json_string_value(json_object_get(problem, "msg")));
+    }
+}
+
+static enum log_level parse_level(const char *text)
+{
+    static const char *const names[] = { "debug", "info", "warning", "error" };
+
+    for (size_t i = 0; text != NULL && i < N_ELEMENTS(names); i++)
+        if (strcasecmp(text, names[i]) == 0)
+            return (enum log_level)i;
+    return LOG_LEVEL_INFO;
+}
+
 int main(int argc, char **argv)
 {
     static struct options options;
@@ -105,13 +136,11 @@ int main(int argc, char **argv)
         print_usage(asked ? stdout : stderr);
         return asked ? 0 : 2;
     }
-    struct config *config = options_load(&options, &err);
+    struct config *config = load(&options, command, argv[0], &err);
     if (config == NULL) {
-        fprintf(stderr, "workspace-fcgi: %s\n", err.message);
+        print_problems(&err);
         return 2;
     }
-    if (command->lasting)
-        name_state(&options, config, argv[0]);
     log_init(command->name, parse_level(config->log_level), config->log_file);
     int status = command->run(config, options.argc, options.argv);
     config_free(config);

@@ -89,6 +89,24 @@ static bool is_below(const char *path, const char *prefix)
     return strncmp(path, prefix, length) == 0 && (path[length] == '\0' || path[length] == '/');
 }
 
+static bool is_known(const char *path)
+{
+    return is_below(path, "/api") || is_below(path, "/mcp") || (path[1] && documents_has(path));
+}
+
+/* The usual slip: the web server passes a prefix on that the settings do not name. Said once. */
+static void hint_at_mount(struct service *s, const char *path)
+{
+    for (const char *at = strchr(path + 1, '/'); at && !s->hinted; at = strchr(at + 1, '/')) {
+        if (!is_known(at))
+            continue;
+        s->hinted = true;
+        log_warning("there is no %.200s; where the web server passes on the prefix %s%.*s, "
+                    "WORKSPACE_MOUNT must name it",
+                    path, s->config->mount, (int)(at - path), path);
+    }
+}
+
 void service_handle(void *user, struct exchange *x)
 {
     struct service *s = user;
@@ -100,6 +118,7 @@ void service_handle(void *user, struct exchange *x)
     } else if (!documents_handle(s, x)) {
         _cleanup_error_ struct error err = ERROR_INIT;
         error_set(&err, ERROR_NOT_FOUND, "there is no such path");
+        hint_at_mount(s, path);
         exchange_reply_error(x, &err, NULL);
     }
 }

@@ -169,17 +169,17 @@ START_TEST(every_problem_is_named_with_its_line)
     static const struct {
         const char *text, *problem;
     } cases[] = {
-        { "WORKSPACE_WORKERS=x", "line 1: WORKSPACE_WORKERS is not a whole number" },
-        { "\nWORKSPACE_WORKERS=", "line 2: WORKSPACE_WORKERS is not a whole number" },
+        { "WORKSPACE_WORKERS=x", "/settings:1: WORKSPACE_WORKERS is not a whole number" },
+        { "\nWORKSPACE_WORKERS=", "/settings:2: WORKSPACE_WORKERS is not a whole number" },
         { "WORKSPACE_WORKERS=1 2", "not a whole number" },
         { "WORKSPACE_WORKERS=0x10", "not a whole number" },
         { "WORKSPACE_WORKERS=99999999999999999999999", "not a whole number" },
         { "WORKSPACE_WORKERS=0", "must be from 1 to 1024" },
         { "WORKSPACE_WORKERS=-1", "must be from 1 to 1024" },
-        { "WORKSPACE_WORKERS=2\nWORKSPACE_WORKERS=2", "line 2: WORKSPACE_WORKERS is set already in line 1" },
-        { "WORKSPACE_WRKERS=2", "line 1: there is no setting WORKSPACE_WRKERS" },
-        { "hello", "line 1: is not NAME=VALUE" },
-        { "WORKSPACE_MOUNT=workspace", "line 1: WORKSPACE_MOUNT must be" },
+        { "WORKSPACE_WORKERS=2\nWORKSPACE_WORKERS=2", "/settings:2: WORKSPACE_WORKERS is set already in " },
+        { "WORKSPACE_WRKERS=2", ":1: there is no setting WORKSPACE_WRKERS" },
+        { "hello", ":1: is not NAME=VALUE" },
+        { "WORKSPACE_MOUNT=workspace", ":1: WORKSPACE_MOUNT must be" },
         { "WORKSPACE_MOUNT=/a/../b", "WORKSPACE_MOUNT must be" },
         { "WORKSPACE_BASE_URL=ftp://x", "WORKSPACE_BASE_URL must be" },
         { "WORKSPACE_TOKEN=a b", "WORKSPACE_TOKEN must be printable" },
@@ -194,15 +194,46 @@ START_TEST(every_problem_is_named_with_its_line)
         ck_assert_msg(config == NULL, "accepted: %s", cases[i].text);
         ck_assert_int_eq(err.code, ERROR_INVALID);
         ck_assert_msg(strstr(err.message, cases[i].problem), "%s: %s", cases[i].text, err.message);
-        ck_assert_msg(log_has(cases[i].problem), "not in the log: %s", cases[i].problem);
+        ck_assert_msg(!log_has(cases[i].problem), "told twice: %s", cases[i].problem);
+        ck_assert_uint_eq(json_array_size(err.detail), 1);
     }
     ck_assert_ptr_null(load("WORKSPACE_WORKERS=0\nWORKSPACE_NETWORK=x\nWORKSPACE_KEEP=-1\n"));
-    ck_assert_msg(strncmp(err.message, "3 problems", 10) == 0 && strstr(err.message, "line 1") &&
-                      strstr(err.message, "line 2") && strstr(err.message, "line 3"),
+    ck_assert_msg(strncmp(err.message, "3 problems", 10) == 0 && strstr(err.message, "settings:1: ") &&
+                      strstr(err.message, "settings:2: ") && strstr(err.message, "settings:3: "),
                   "%s", err.message);
+    ck_assert_uint_eq(json_array_size(err.detail), 3);
     setenv("WORKSPACE_WORKERS", "many", 1);
     ck_assert_ptr_null(load(""));
     ck_assert_msg(strstr(err.message, "environment: WORKSPACE_WORKERS"), "%s", err.message);
+}
+END_TEST
+
+START_TEST(what_has_no_effect_is_told)
+{
+    struct config *config = load("WORKSPACE_DEFAULT_IMAGE_NAME=python\n");
+    config_log_unused(config);
+    ck_assert(log_has("WORKSPACE_DEFAULT_IMAGE_NAME has no effect with the local driver"));
+    ck_assert(!log_has("WORKSPACE_ALLOWED_SECRETS"));
+    config_free(config);
+}
+END_TEST
+
+START_TEST(the_prefix_is_the_mount_or_the_urls_path)
+{
+    static const struct {
+        const char *text, *prefix;
+    } cases[] = {
+        { "", "" },
+        { "WORKSPACE_MOUNT=/a/b/", "/a/b" },
+        { "WORKSPACE_BASE_URL=https://x.example", "" },
+        { "WORKSPACE_BASE_URL=https://x.example/c/", "/c" },
+        { "WORKSPACE_MOUNT=/a\nWORKSPACE_BASE_URL=https://x.example/c", "/a" },
+    };
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        struct config *config = load(cases[i].text);
+        ck_assert_str_eq(config_prefix(config), cases[i].prefix);
+        config_free(config);
+    }
 }
 END_TEST
 
@@ -354,11 +385,55 @@ static int run_token(struct buffer *out, const char *const *arguments)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+static void make_workspace(const char *id, const char *owner)
+{
+    _cleanup_free_ char *directory = xasprintf("%s/state", scratch);
+    ck_assert_int_eq(io_ensure_directory(directory, 0777, &err), 0);
+    struct state *state = state_open(directory, &err);
+    ck_assert_msg(state != NULL, "%s", err.message);
+    json_auto_t *record =
+        json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "workspace_id", id, "owner", owner, "state", "stopped");
+    ck_assert_msg(state_create_workspace(state, record, NULL, 10, 0, 0, NULL, &err) >= 0, "%s", err.message);
+    state_close(state);
+}
+
+START_TEST(a_token_for_no_workspace_of_its_principal_is_refused)
+{
+    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
+    const char *ws = "ws-0123456789abcdef0123456789abcdef";
+    chmod(scratch, 0777);
+    make_workspace(ws, "alice");
+    ck_assert_int_eq(run_token(&out, (const char *const[]){ "add", "bob", "--workspace", ws, NULL }), 1);
+    ws = "ws-00000000000000000000000000000000";
+    ck_assert_int_eq(run_token(&out, (const char *const[]){ "add", "alice", "--workspace", ws, NULL }), 1);
+    ck_assert_int_eq(run_token(&out, (const char *const[]){ "list", NULL }), 0);
+    ck_assert_uint_eq(out.length, 0);
+}
+END_TEST
+
+START_TEST(tokens_are_listed_in_order_and_columns)
+{
+    static const char *const names[] = { "zoe", "a-rather-long-name", "bob" };
+    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
+    chmod(scratch, 0777);
+    for (size_t i = 0; i < N_ELEMENTS(names); i++)
+        ck_assert_int_eq(run_token(&out, (const char *const[]){ "add", names[i], NULL }), 0);
+    ck_assert_int_eq(run_token(&out, (const char *const[]){ "list", NULL }), 0);
+    const char *text = buffer_text(&out), *header = strstr(text, "PRINCIPAL"), *a = strstr(text, names[1]),
+               *b = strstr(text, "bob"), *z = strstr(text, "zoe");
+    ck_assert_msg(header && a && b && z && header < a && a < b && b < z, "%s", text);
+    size_t width = strcspn(text, "\n") + 1, column = (size_t)(header - text);
+    ck_assert_int_eq(strncmp(strchr(text, '\n') + 1 + column, names[1], strlen(names[1])), 0);
+    ck_assert_uint_gt(width, column);
+}
+END_TEST
+
 START_TEST(a_token_is_shown_once_and_stored_hashed)
 {
     _cleanup_buffer_ struct buffer out = BUFFER_INIT;
     char hash[ID_HASH_SIZE];
     chmod(scratch, 0777);
+    make_workspace("ws-0123456789abcdef0123456789abcdef", "alice");
     ck_assert_int_eq(
         run_token(&out, (const char *const[]){ "add", "alice", "--scope", "read,admin", "--workspace",
                                                "ws-0123456789abcdef0123456789abcdef", NULL }),
@@ -384,6 +459,7 @@ START_TEST(a_token_is_shown_once_and_stored_hashed)
     const char *id = json_string_value(json_object_get(record, "id"));
     ck_assert_int_eq(run_token(&out, (const char *const[]){ "list", NULL }), 0);
     ck_assert_ptr_nonnull(strstr(buffer_text(&out), id));
+    ck_assert_int_eq(strncmp(buffer_text(&out), "ID  ", 4), 0);
     ck_assert_ptr_nonnull(strstr(buffer_text(&out), "read,admin"));
     ck_assert_int_eq(run_token(&out, (const char *const[]){ "revoke", id, NULL }), 0);
     ck_assert_int_eq(run_token(&out, (const char *const[]){ "revoke", id, NULL }), 1);
@@ -432,11 +508,15 @@ int main(void)
         the_environment_wins_and_the_command_line_too,
         old_names_are_taken_with_a_line,
         every_problem_is_named_with_its_line,
+        what_has_no_effect_is_told,
+        the_prefix_is_the_mount_or_the_urls_path,
         hostile_files_are_refused,
         children_get_what_differs,
         the_sample_is_the_committed_one,
         the_sample_can_be_loaded,
         root_becomes_the_owner,
+        a_token_for_no_workspace_of_its_principal_is_refused,
+        tokens_are_listed_in_order_and_columns,
         a_token_is_shown_once_and_stored_hashed,
         wrong_use_of_token_is_told,
     };

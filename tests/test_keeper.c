@@ -2,6 +2,7 @@
  * subscriptions, a full store. */
 #include "lib/base/clock.h"
 #include "lib/base/process.h"
+#include "lib/keeper/lost.h"
 #include "tests/support/house.h"
 
 #include <check.h>
@@ -691,7 +692,7 @@ START_TEST(test_term)
     kill(keeper.pid, SIGTERM);
     ck_assert_int_eq(house_wait(keeper.pid, 3000), 0);
     told_read(&house, ws, id, &told);
-    ck_assert_str_eq(told.head.reason, "lost: keeper ended");
+    ck_assert_str_eq(told.head.reason, "lost: the gateway was stopped");
     told_clear(&told);
     end();
 }
@@ -723,8 +724,8 @@ START_TEST(test_killed)
     close(old);
     told_read(&house, ws, id, &told);
     ck_assert_int_eq(told.head.state, EXEC_FAILED);
-    ck_assert_str_eq(told.head.reason, "lost: keeper died");
-    ck_assert_str_eq(buffer_text(&told.errors), "lost: keeper died");
+    ck_assert_str_eq(told.head.reason, "lost: " LOST_KEEPER);
+    ck_assert_str_eq(buffer_text(&told.errors), "lost: " LOST_KEEPER);
     ck_assert_str_eq(buffer_text(&told.out), "out\n");
     ck_assert_uint_eq(told.exits, 1);
     talk = connect_to(ws);

@@ -1,8 +1,12 @@
 /* Routes, parameters and refusals of REST, and the open documents: what needs no workspace. */
 #include "fcgi/rest.h"
+
+#include "lib/base/io.h"
+#include "lib/base/log.h"
 #include "tests/support/caller.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 
 static struct caller *the;
@@ -239,6 +243,45 @@ START_TEST(host_names_the_server_on_loopback_only)
 }
 END_TEST
 
+START_TEST(documents_name_the_mount)
+{
+    static const char *const paths[] = { "/", "/healthz" };
+    struct caller *c = caller_new((const char *const[]){ "WORKSPACE_MOUNT=/workspace", NULL });
+    for (size_t i = 0; i < N_ELEMENTS(paths); i++) {
+        struct sent *s = caller_send(c, "GET", paths[i], NULL, NULL, 0);
+        ck_assert_int_eq(s->status, 200);
+        ck_assert_str_eq(text(s->json, "mcp"), "/workspace/mcp/");
+        ck_assert_str_eq(text(s->json, "gpt_actions_schema"), "/workspace/action-openapi.json");
+        sent_free(s);
+    }
+    caller_free(c);
+}
+END_TEST
+
+/* In the log, not to the client; of what anybody may ask for, nothing is hinted at. */
+START_TEST(a_forgotten_mount_is_hinted_at_once)
+{
+    static const char *const paths[] = { "/favicon.ico", "/a/b", "/workspace/api/workspaces", "/x/mcp" };
+    char path[] = "/tmp/wsf-rest-XXXXXX";
+    close(mkstemp(path));
+    struct caller *c = caller_new(NULL);
+    log_init("test", LOG_LEVEL_WARNING, path);
+    for (size_t i = 0; i < N_ELEMENTS(paths); i++) {
+        struct sent *s = caller_send(c, "GET", paths[i], NULL, NULL, 0);
+        ck_assert_int_eq(s->status, 404);
+        ck_assert_ptr_null(strstr(buffer_text(&s->body), "MOUNT"));
+        sent_free(s);
+    }
+    _cleanup_buffer_ struct buffer log = BUFFER_INIT;
+    ck_assert_int_eq(io_read_file(AT_FDCWD, path, 1 << 20, &log, NULL), 0);
+    const char *hint = strstr(buffer_text(&log), "the prefix /workspace, WORKSPACE_MOUNT");
+    ck_assert_msg(hint && !strstr(hint + 1, "the prefix"), "%s", buffer_text(&log));
+    log_init("test", LOG_LEVEL_WARNING, NULL);
+    unlink(path);
+    caller_free(c);
+}
+END_TEST
+
 START_TEST(no_token_is_unavailable)
 {
     struct caller *c = caller_new((const char *const[]){ "WORKSPACE_TOKEN=", NULL });
@@ -256,6 +299,8 @@ int main(void)
     tcase_add_loop_test(pure, routes_prefer_fixed_parts, 0, N_ELEMENTS(routings));
     tcase_add_test(pure, host_names_the_server_on_loopback_only);
     tcase_add_test(pure, no_token_is_unavailable);
+    tcase_add_test(pure, documents_name_the_mount);
+    tcase_add_test(pure, a_forgotten_mount_is_hinted_at_once);
     tcase_add_checked_fixture(served, setup, teardown);
     tcase_add_loop_test(served, refusals_have_their_status, 0, N_ELEMENTS(refusals));
     tcase_add_test(served, every_problem_is_named);

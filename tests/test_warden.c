@@ -3,6 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/process.h"
+#include "lib/keeper/lost.h"
 #include "lib/warden/warden.h"
 #include "tests/support/house.h"
 
@@ -260,7 +261,7 @@ static void assert_lost(const char *id, const char *lost_id, struct told *told)
 {
     told_read(&house, id, lost_id, told);
     ck_assert_int_eq(told->head.state, EXEC_FAILED);
-    ck_assert_str_eq(told->head.reason, "lost: keeper died");
+    ck_assert_str_eq(told->head.reason, "lost: " LOST_KEEPER);
     ck_assert_str_eq(buffer_text(&told->out), "up\n");
     ck_assert_uint_eq(told->exits, 1);
     ck_assert(!told->gap);
@@ -294,7 +295,7 @@ START_TEST(test_mend)
     assert_lost(id, lost_id, &told);
     ck_assert(house_wait_state(&house, id, "stopped", 1000));
     json_auto_t *record = house_stored(&house, id);
-    ck_assert_str_eq(json_string_value(json_object_get(record, "reason")), "lost: keeper died");
+    ck_assert_str_eq(json_string_value(json_object_get(record, "reason")), "lost: " LOST_KEEPER);
     ck_assert(json_is_null(json_object_get(record, "handle")));
     start(id);
     run(id, "cat file", &told);

@@ -35,7 +35,7 @@ enum error_code {
 struct error {
     enum error_code code;
     int retry_after; /* seconds; 0 = not told */
-    json_t *detail;  /* owned; NULL unless ERROR_VALIDATION */
+    json_t *detail;  /* owned; NULL unless ERROR_VALIDATION, or problems of the settings */
     char message[512];
 };
 #define ERROR_INIT { ERROR_NONE, 0, NULL, "" }

@@ -6,6 +6,7 @@
 
 #include "lib/base/io.h"
 #include "lib/base/log.h"
+#include "lib/base/utf8.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -26,6 +27,7 @@ struct loader {
     const char **origin; /* for each setting, where its value came from; owned texts */
     size_t problems;
     struct buffer summary;
+    json_t *detail; /* [{"loc": [where], "msg"}] */
 };
 
 static void PRINTF_LIKE(3, 4) complain(struct loader *l, const char *where, const char *format, ...)
@@ -37,7 +39,9 @@ static void PRINTF_LIKE(3, 4) complain(struct loader *l, const char *where, cons
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    log_error("settings: %s: %s", where, text);
+    json_array_append_new(l->detail,
+                          json_pack("{s:[s%], s:s%}", "loc", where, utf8_valid_prefix(where, strlen(where)),
+                                    "msg", text, utf8_valid_prefix(text, strlen(text))));
     if (l->summary.length > 0)
         buffer_append_text(&l->summary, "; ");
     buffer_printf(&l->summary, "%s: %s", where, text);
@@ -145,16 +149,15 @@ static int load_file(struct loader *l, const char *file, struct error *err)
 {
     _cleanup_buffer_ struct buffer content = BUFFER_INIT;
     if (io_read_file(AT_FDCWD, file, FILE_LIMIT, &content, err) < 0)
-        return error_wrap(err, "the settings file");
+        return error_wrap(err, "the settings file %s", file);
     const char *text = buffer_text(&content);
     if (strlen(text) != content.length) {
-        complain(l, "the settings file", "has a NUL byte");
+        complain(l, file, "has a NUL byte");
         return 0;
     }
     char *at = content.data, *line;
     for (int number = 1; (line = strsep(&at, "\n")); number++) {
-        char where[32];
-        snprintf(where, sizeof where, "line %d", number);
+        _cleanup_free_ char *where = xasprintf("%s:%d", file, number);
         take_line(l, line, where);
     }
     return 0;
@@ -248,6 +251,7 @@ static void loader_clear(struct loader *l)
         free((char *)l->origin[i]);
     free(l->origin);
     buffer_free(&l->summary);
+    json_decref(l->detail);
     config_free(l->config);
 }
 
@@ -256,6 +260,7 @@ struct config *config_load(const char *file, const char *const *overrides, struc
     __attribute__((cleanup(loader_clear))) struct loader l = {
         .config = xcalloc(1, sizeof *l.config),
         .origin = xcalloc(setting_count, sizeof *l.origin),
+        .detail = json_array(),
     };
     set_defaults(l.config);
     if (file && load_file(&l, file, err) < 0)
@@ -266,6 +271,8 @@ struct config *config_load(const char *file, const char *const *overrides, struc
     if (l.problems > 0) {
         error_set(err, ERROR_INVALID, "%zu problem%s in the settings: %s", l.problems,
                   l.problems == 1 ? "" : "s", buffer_text(&l.summary));
+        if (err)
+            err->detail = STEAL(l.detail);
         return NULL;
     }
     normalise(l.config);
@@ -280,6 +287,20 @@ void config_free(struct config *config)
         if (row->type == SETTING_TEXT)
             free(*(char **)slot(config, row));
     free(config);
+}
+
+const char *config_prefix(const struct config *config)
+{
+    const char *host = strstr(config->base_url, "://"), *path = host ? strchr(host + 3, '/') : NULL;
+    return *config->mount ? config->mount : path ? path : "";
+}
+
+void config_log_unused(const struct config *config)
+{
+    for (const struct setting *row = settings; row < settings + setting_count; row++)
+        if (row->not_local && strcmp(config->driver, "local") == 0 &&
+            strcmp(*(char **)slot((struct config *)config, row), row->dflt) != 0)
+            log_warning("settings: %s has no effect with the local driver", row->name);
 }
 
 char *config_path(const struct config *config, const char *name, const char *leaf)

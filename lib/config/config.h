@@ -27,10 +27,14 @@ struct config {
     int64_t workers;           /* 2 */
 };
 
-/* file: NULL = none. Every problem is named with its line; returns NULL on error. overrides: "NAME=VALUE" strings that beat the
+/* file: NULL = none. Returns NULL on error; err->detail then has every problem: {"loc": ["FILE:LINE"], "msg"}. overrides: "NAME=VALUE" strings that beat the
  * environment (from argv), NULL-ended, may be NULL. */
 struct config *config_load(const char *file, const char *const *overrides, struct error *err);
 void config_free(struct config *config);
+/* The path under which clients see the gateway: WORKSPACE_MOUNT, else the path of WORKSPACE_BASE_URL; "" = the root. */
+const char *config_prefix(const struct config *config);
+/* Log lines for what is set and has no effect with this driver. */
+void config_log_unused(const struct config *config);
 /* <state_dir>/name or <state_dir>/name/leaf; caller frees. The names: "state", "events", "workspaces", "run", "trash", "fcgi.sock",
  * "run/warden.sock", "run/warden.lock", "run/<ws>.sock", "run/<ws>.lock". */
 char *config_path(const struct config *config, const char *name, const char *leaf);

@@ -85,6 +85,7 @@ static const char *rule_on_off(const char *text)
     }
 #define OLD(...)    .aliases = { __VA_ARGS__ }
 #define HELP(text_) .help = text_
+#define NOT_LOCAL   .not_local = true
 
 /* clang-format off */
 const struct setting settings[] = {
@@ -104,13 +105,13 @@ const struct setting settings[] = {
          HELP("Started as root: the first of the user ids that workspaces get, one each.")),
     NUMBER("UID_COUNT", uid_count, 65536, 0, 1000000000,
          HELP("How many user ids there are for workspaces. 0: all run as WORKSPACE_USER.")),
-    TEXT("ALLOWED_SECRETS", allowed_secrets, "", NULL, OLD("MODAL_WORKSPACE_ALLOWED_SECRETS"),
+    TEXT("ALLOWED_SECRETS", allowed_secrets, "", NULL, NOT_LOCAL, OLD("MODAL_WORKSPACE_ALLOWED_SECRETS"),
          HELP("Names of secrets that workspaces may ask for, with commas between. Empty: none.")),
-    TEXT("ALLOWED_VOLUMES", allowed_volumes, "", NULL, OLD("MODAL_WORKSPACE_ALLOWED_VOLUMES"),
+    TEXT("ALLOWED_VOLUMES", allowed_volumes, "", NULL, NOT_LOCAL, OLD("MODAL_WORKSPACE_ALLOWED_VOLUMES"),
          HELP("Names of volumes that workspaces may mount, with commas between. Empty: none.")),
-    TEXT("SECRETS_DIR", secrets_dir, "", rule_path,
+    TEXT("SECRETS_DIR", secrets_dir, "", rule_path, NOT_LOCAL,
          HELP("Where secrets lie, a file each. Empty: `secrets` in the state directory.")),
-    TEXT("DEFAULT_IMAGE_NAME", default_image_name, "", NULL, OLD("MODAL_WORKSPACE_DEFAULT_IMAGE_NAME"),
+    TEXT("DEFAULT_IMAGE_NAME", default_image_name, "", NULL, NOT_LOCAL, OLD("MODAL_WORKSPACE_DEFAULT_IMAGE_NAME"),
          HELP("The image of a workspace that names none. Empty: the host's own programs.")),
     TEXT("NETWORK", network, "host", rule_network,
          HELP("The network of a workspace that does not block it: host or none.")),
@@ -213,6 +214,8 @@ void config_describe(struct buffer *out)
     for (const struct setting *row = settings; row < settings + setting_count; row++) {
         buffer_append_char(out, '\n');
         append_wrapped(out, row->help);
+        if (row->not_local)
+            buffer_append_text(out, "# No effect with the local driver.\n");
         if (row->type == SETTING_INTEGER)
             buffer_printf(out, "# From %lld to %lld.\n", (long long)row->min, (long long)row->max);
         for (size_t i = 0; i < N_ELEMENTS(row->aliases) && row->aliases[i]; i++)

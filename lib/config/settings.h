@@ -19,6 +19,7 @@ struct setting {
     int64_t min, max;
     setting_rule *rule;
     bool secret;
+    bool not_local; /* a text that has no effect with the local driver */
     const char *aliases[2];
     const char *help;
 };

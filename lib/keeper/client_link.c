@@ -181,7 +181,7 @@ static void call_warden(struct client_link *l)
         l->give_up_ms = now + WARDEN_WAIT_MS;
     if (now >= l->give_up_ms) {
         _cleanup_error_ struct error err = ERROR_INIT;
-        error_set(&err, ERROR_UNAVAILABLE, "the warden does not answer");
+        error_set(&err, ERROR_UNAVAILABLE, "the gateway's warden does not answer");
         l->phase = LINK_DOWN;
         l->give_up_ms = l->retry_ms = 0;
         l->attempts = 0;
@@ -284,7 +284,7 @@ static void client_link_down(struct client_link *l)
     close_channel(l);
     _cleanup_error_ struct error err = ERROR_INIT;
     error_set(&err, ERROR_UNAVAILABLE, "%s ended before it answered",
-              is_warden(l) ? "the warden" : "the workspace's keeper");
+              is_warden(l) ? "the gateway's warden" : "the workspace's process in the gateway");
     err.retry_after = 1;
     struct pending *p = LIST_FIRST(&l->pendings);
     while (p) {

@@ -31,7 +31,7 @@ static void signal_ready(void *user, uint32_t events)
     (void)events;
     while (read(k->signal_fd, &info, sizeof(info)) == sizeof(info))
         if (info.ssi_signo != SIGHUP)
-            stop_want(k, "stopped", "keeper ended");
+            stop_want(k, "stopped", "the gateway was stopped");
 }
 
 static void loop(struct keeper *k)

@@ -5,6 +5,8 @@
 
 #include "lib/store/events.h"
 
+#define LOST_KEEPER "the gateway's process for this workspace died"
+
 /* Each exec of the environment without a final event gets error and exit; its state becomes failed, its
  * reason "lost: " why. Returns how many, or -1. The writer is the caller's, under the workspace's lock. */
 long lost_finish(struct events_writer *w, const char *why, struct error *err);

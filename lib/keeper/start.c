@@ -322,7 +322,7 @@ static int take_lock(struct keeper *k, struct error *err)
     while ((rc = io_lock_file(path, &k->lock_fd, err)) == 0 && clock_boottime_ms() < deadline_ms)
         usleep(5000);
     if (rc == 0)
-        return error_set(err, ERROR_CONFLICT, "the workspace has a keeper already");
+        return error_set(err, ERROR_CONFLICT, "the workspace is running already");
     return rc < 0 ? -1 : 0;
 }
 
@@ -354,7 +354,7 @@ static int bring_up_with_record(struct keeper *k, struct error *err)
 
 static int finish_lost(struct keeper *k, struct error *err)
 {
-    long count = lost_finish(k->events, "keeper died", err);
+    long count = lost_finish(k->events, LOST_KEEPER, err);
     if (count > 0)
         flusher_mark(k->flusher);
     return count < 0 ? -1 : 0;

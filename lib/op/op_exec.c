@@ -226,7 +226,6 @@ static int start_run(struct call *call, struct error *err)
 {
     const char *workspace_id = text_of(call->workspace, "workspace_id"),
                *exec_id = text_of(call->kept, "exec_id");
-    const char *mount = call->config->mount ? call->config->mount : "";
 
     (void)err;
     call->result =
@@ -234,7 +233,7 @@ static int start_run(struct call *call, struct error *err)
                   "exec_id", exec_id, "state", text_of(call->kept, "state"), "cursor", 0, "pty",
                   is_true(call->kept, "pty"), "events_hint",
                   json_sprintf("%s/api/workspaces/%s/realtime-execs/%s/events?cursor=0&wait_seconds=15",
-                               mount, workspace_id, exec_id),
+                               config_prefix(call->config), workspace_id, exec_id),
                   "workspace_id", workspace_id);
     return OP_DONE;
 }

@@ -179,7 +179,7 @@ static pid_t spawn(struct warden *w, char *const argv[], int ready_fd, int spec_
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     if (number != 0)
-        return error_errno(err, ERROR_INTERNAL, number, "cannot start a keeper");
+        return error_errno(err, ERROR_INTERNAL, number, "cannot start the workspace's process");
     return pid;
 }
 

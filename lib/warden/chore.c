@@ -24,7 +24,7 @@ int chore_lock(const struct chore *c, const char *id, struct error *err)
     int fd = -1;
     int rc = io_lock_file(path, &fd, err);
     if (rc == 0)
-        return error_set(err, ERROR_CONFLICT, "the workspace has a keeper");
+        return error_set(err, ERROR_CONFLICT, "the workspace is running");
     return rc < 0 ? -1 : fd;
 }
 
@@ -93,7 +93,7 @@ static long finish_logs(const struct chore *c, const char *id, struct error *err
     struct events_writer *writer = events_writer_open(&options, err);
     if (writer == NULL)
         return -1;
-    long count = lost_finish(writer, "keeper died", err);
+    long count = lost_finish(writer, LOST_KEEPER, err);
     events_writer_close(writer);
     return count;
 }
@@ -101,7 +101,7 @@ static long finish_logs(const struct chore *c, const char *id, struct error *err
 static int write_lost(const struct chore *c, const char *id, const char *state, struct error *err)
 {
     json_auto_t *changes = json_pack("{s:s, s:s, s:I, s:I, s:n, s:n, s:n}", "state", state, "reason",
-                                     "lost: keeper died", "expires_us", (json_int_t)0, "stopped_us",
+                                     "lost: " LOST_KEEPER, "expires_us", (json_int_t)0, "stopped_us",
                                      (json_int_t)clock_wall_us(), "handle", "keeper", "returncode");
     return state_patch_workspace(c->state, id, changes, NULL, err);
 }

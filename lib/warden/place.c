@@ -159,7 +159,7 @@ static void keeper_told(struct place *p, const json_t *line)
         if (packed != NULL)
             error_unpack(&err, packed);
         else
-            error_set(&err, ERROR_DRIVER, "the workspace's keeper ended while it started");
+            error_set(&err, ERROR_DRIVER, "the workspace's process in the gateway ended while it started");
         if (err.code == ERROR_CONFLICT)
             error_move(&p->conflict, &err);
         else

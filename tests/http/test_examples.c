@@ -16,7 +16,7 @@ static const struct {
 START_TEST(each_example_does_what_it_says)
 {
     char line[600], output[20000];
-    snprintf(line, sizeof line, "WORKSPACE_URL=%s WORKSPACE_TOKEN=%s timeout 30 examples/%s 2>&1",
+    snprintf(line, sizeof line, "GATEWAY_URL=%s GATEWAY_TOKEN=%s timeout 30 examples/%s 2>&1",
              instance_url(the), instance_token(the), examples[_i].name);
     FILE *pipe = popen(line, "r");
     size_t length = fread(output, 1, sizeof output - 1, pipe);

@@ -181,6 +181,25 @@ START_TEST(tokens_are_needed_and_compared_whole)
 }
 END_TEST
 
+START_TEST(head_is_answered_like_get_without_a_body)
+{
+    struct http_options none = { .token = "" };
+    for (const char *const *path = (const char *const[]){ "/", "/healthz", "/privacy", "/action-openapi.json",
+                                                          "/openapi.json", NULL };
+         *path; path++) {
+        char value[200], length[32];
+        struct answer get = http_send(the, "GET", *path, &none), head = http_send(the, "HEAD", *path, &none);
+        ck_assert_int_eq(head.status, 200);
+        ck_assert_uint_eq(head.length, 0);
+        snprintf(length, sizeof length, "%zu", get.length);
+        const char *told = answer_header(&head, "Content-Length", value, sizeof value);
+        ck_assert_msg(!told || !strcmp(told, length), "%s: %s, not %s", *path, told, length);
+        answer_clear(&get);
+        answer_clear(&head);
+    }
+}
+END_TEST
+
 START_TEST(every_answer_has_its_headers)
 {
     for (const char *const *path =
@@ -255,6 +274,7 @@ int main(void)
     tcase_add_loop_test(c, each_is_refused_as_it_should, 0, (int)(sizeof refusals / sizeof refusals[0]));
     tcase_add_test(c, every_problem_is_listed);
     tcase_add_test(c, tokens_are_needed_and_compared_whole);
+    tcase_add_test(c, head_is_answered_like_get_without_a_body);
     tcase_add_test(c, every_answer_has_its_headers);
     tcase_add_test(c, huge_bodies_are_refused_quickly);
     suite_add_tcase(s, c);
