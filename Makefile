@@ -6,7 +6,7 @@ CFLAGS ?= -O2 -g
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 LIBEXECDIR ?= $(PREFIX)/libexec/workspace-fcgi
-SYSCONFDIR ?= $(PREFIX)/etc
+SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 PKG_CONFIG ?= pkg-config
 PORT ?= 8080
 HOST ?= 127.0.0.1
@@ -39,7 +39,7 @@ say = @printf '  %-7s %s\n'
 endif
 
 # Packages by their Debian names; `make deps` installs what is missing.
-PACKAGES = gcc make pkg-config libfcgi-dev libjansson-dev libcurl4-openssl-dev libgit2-dev liblmdb-dev check libseccomp-dev \
+PACKAGES = gcc make pkg-config libfcgi-dev libjansson-dev libcurl4-openssl-dev liblmdb-dev check libseccomp-dev \
 	libsodium-dev bubblewrap lighttpd procps curl jq python3 python3-venv git
 
 libs = $(shell $(PKG_CONFIG) --libs $(1))
@@ -64,9 +64,15 @@ BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/be
 BENCH_SUPPORT := $(call objects,$(filter-out tests/bench/bench_%.c,$(wildcard tests/bench/*.c)))
 TESTS := $(UNIT_TESTS) $(CONTRACT_TESTS) $(HTTP_TESTS)
 
+# All cores, unless the person said how many.
+JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
+build = @[ -d $(BUILD)/lib ] || echo 'The first build takes a moment: about $(1) on two cores.'; $(MAKE) --no-print-directory $(JOBS)
+
 .PHONY: all programs tests deps
-all: programs
+all:
+	$(call build,half a minute) programs
 programs: $(PROGRAMS)
+	@:
 tests: $(TESTS)
 
 $(BUILD)/%.o: %.c
@@ -98,14 +104,14 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIBRARY)
 .PHONY: run check check-layers bench bench-build fuzz fmt install help nightly openapi
 
 run: deps
-	@$(MAKE) --no-print-directory programs
+	$(call build,half a minute) programs
 	@PORT='$(PORT)' HOST='$(HOST)' WORKERS='$(WORKERS)' TOKEN='$(TOKEN)' exec $(BUILD)/workspace-fcgi run --state '$(abspath $(STATE))'
 
 # What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too.
 RUN_TESTS = tests/openapi_validate.sh $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash,$(HTTP_TESTS))))
 
 check: deps
-	@$(MAKE) --no-print-directory WERROR=-Werror programs tests replays
+	$(call build,a minute and a half) WERROR=-Werror programs tests replays
 	@tests/check_layers.sh
 	@tests/run.sh $(BUILD) $(RUN_TESTS)
 
@@ -114,7 +120,7 @@ tests-one: tests
 
 bench-build: programs $(BENCHES)
 bench: deps
-	@$(MAKE) --no-print-directory bench-build
+	$(call build,a minute) bench-build
 	@for b in $(BENCHES); do $$b || exit 1; done
 
 # Each fuzz target is a LLVMFuzzerTestOneInput in tests/fuzz/fuzz_NAME.c with a corpus in tests/fuzz/corpus/NAME; `make check` replays the
