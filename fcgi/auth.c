@@ -12,8 +12,7 @@ static bool scope_named(const json_t *scopes, const char *name)
 {
     size_t index;
     const json_t *scope;
-    json_array_foreach(scopes, index, scope)
-    {
+    json_array_foreach(scopes, index, scope) {
         if (json_is_string(scope) && strcmp(json_string_value(scope), name) == 0)
             return true;
     }

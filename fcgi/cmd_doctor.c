@@ -217,8 +217,7 @@ static void check_limits(const struct config *config, struct finding *f)
     bool all =
         !strncmp(memory, "cgroup", 6) && !strncmp(cpu, "cgroup", 6) && !strncmp(processes, "cgroup", 6);
     say(f, all ? LEVEL_OK : LEVEL_WARN,
-        all ? NULL
-            : "start it as root, or by systemd with Delegate=yes (cgroup v2)",
+        all ? NULL : "start it as root, or by systemd with Delegate=yes (cgroup v2)",
         "memory: %s, CPU: %s, processes: %s%s", memory, cpu, processes,
         all ? "" : "; every limit holds, the watched ones some milliseconds late");
 }
@@ -335,8 +334,7 @@ static bool verify_logs(const struct config *config, const json_t *workspaces, s
     bool good = true;
     size_t i;
     json_t *record;
-    json_array_foreach(workspaces, i, record)
-    {
+    json_array_foreach(workspaces, i, record) {
         _cleanup_error_ struct error err = ERROR_INIT;
         const char *id = json_string_value(json_object_get(record, "workspace_id"));
         if (!id || clock_boottime_ms() > deadline)

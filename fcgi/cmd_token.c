@@ -155,8 +155,7 @@ static char *scopes_of(const json_t *record)
     _cleanup_buffer_ struct buffer out = BUFFER_INIT;
     size_t i;
     json_t *scope;
-    json_array_foreach(json_object_get(record, "scopes"), i, scope)
-    {
+    json_array_foreach(json_object_get(record, "scopes"), i, scope) {
         buffer_append_text(&out, i ? "," : "");
         buffer_append_text(&out, json_is_string(scope) ? json_string_value(scope) : "?");
     }
@@ -209,8 +208,7 @@ static void print_tokens(const json_t *tokens)
     json_t *record;
     for (int c = 0; c < COLUMNS; c++)
         rows[0].cells[c] = xstrdup(titles[c]);
-    json_array_foreach(tokens, i, record)
-    {
+    json_array_foreach(tokens, i, record) {
         rows[i + 1] = make_row(record);
     }
     qsort(rows + 1, count, sizeof *rows, compare_rows);

@@ -38,8 +38,8 @@ struct connections {
     char *input;          /* CONNECTION_INPUT bytes: what recv gives is taken apart here */
     bool draining;
     bool hinted; /* at the mount */
-    bool local; /* UNIX sockets: a peer that closed shows as EPOLLHUP, one that only ended its sending does
-                   not */
+    bool local;  /* UNIX sockets: a peer that closed shows as EPOLLHUP, one that only ended its sending does
+                    not */
 };
 enum { CONNECTION_INPUT = 65536 };
 

@@ -119,8 +119,7 @@ static void check_result(const struct op *op, const char *text, size_t length)
             log_error("result of %s is not what it declares: %s", op->id, err.message);
         return;
     }
-    json_array_foreach(value, index, item)
-    {
+    json_array_foreach(value, index, item) {
         if (field_check_result(op->result, item, &err) < 0) {
             log_error("result of %s is not what it declares: item %zu: %s", op->id, index, err.message);
             return;

@@ -101,8 +101,7 @@ static void print_problems(const struct error *err)
 
     if (err->detail == NULL)
         fprintf(stderr, "workspace-fcgi: %s\n", err->message);
-    json_array_foreach(err->detail, index, problem)
-    {
+    json_array_foreach(err->detail, index, problem) {
         fprintf(stderr, "workspace-fcgi: %s: %s\n",
                 json_string_value(json_array_get(json_object_get(problem, "loc"), 0)),
                 json_string_value(json_object_get(problem, "msg")));

@@ -7,7 +7,7 @@
 
 struct options {
     const char *state, *config; /* as given; NULL = not */
-    char **overrides; /* NAME=VALUE, NULL-ended, --state and --workers among them */
+    char **overrides;           /* NAME=VALUE, NULL-ended, --state and --workers among them */
     char **argv;                /* what is left: argv[0] is the subcommand */
     int argc;
 };

@@ -5,8 +5,8 @@
 
 #include "lib/config/config.h"
 
-/* One worker's life in its own process; exit status. A byte written to wish_fd has the master run pool_wish: it may do
- * what a worker, who gave up root, may not. */
+/* One worker's life in its own process; exit status. A byte written to wish_fd has the master run pool_wish:
+ * it may do what a worker, who gave up root, may not. */
 typedef int pool_worker(const struct config *config, int listen_fd, int wish_fd);
 typedef void pool_wish(const struct config *config);
 /* New settings on SIGHUP; NULL on error. */

@@ -184,8 +184,7 @@ static void name_places(const struct route *route, json_t *detail)
 {
     size_t index;
     json_t *problem;
-    json_array_foreach(detail, index, problem)
-    {
+    json_array_foreach(detail, index, problem) {
         json_t *loc = json_object_get(problem, "loc");
         const char *name = json_string_value(json_array_get(loc, 1));
         if (name && is_path_parameter(route, name))

@@ -81,8 +81,7 @@ size_t wait_count(const struct waiting *w)
 static struct tally *tally_of(struct waiting *w, const char *principal)
 {
     struct tally *t;
-    LIST_FOREACH(t, &w->tallies, entry)
-    {
+    LIST_FOREACH(t, &w->tallies, entry) {
         if (strcmp(t->principal, principal) == 0)
             return t;
     }
@@ -211,8 +210,7 @@ static struct watched *watched_of(struct waiting *w, const char *workspace_id, c
 {
     size_t bucket = bucket_of(exec_id);
     struct watched *e;
-    LIST_FOREACH(e, &w->buckets[bucket], in_bucket)
-    {
+    LIST_FOREACH(e, &w->buckets[bucket], in_bucket) {
         if (strcmp(e->exec_id, exec_id) == 0)
             break;
     }
@@ -304,8 +302,7 @@ static struct parking *find_alike(struct watched *e, const struct call *call)
     struct parking *p;
     if (call->park.share[0] == '\0' || call->form == CALL_SSE)
         return NULL;
-    TAILQ_FOREACH(p, &e->parkings, in_watched)
-    {
+    TAILQ_FOREACH(p, &e->parkings, in_watched) {
         if (p->op == call->op && p->form == call->form && p->share && strcmp(p->share, call->park.share) == 0)
             return p;
     }
@@ -451,7 +448,7 @@ static void serve_dirty(void *user)
     size_t count = 0;
     struct watched *e;
     TAILQ_FOREACH(e, &w->dirty, in_dirty)
-    count++;
+        count++;
     while (count-- > 0 && (e = TAILQ_FIRST(&w->dirty)) != NULL) {
         TAILQ_REMOVE(&w->dirty, e, in_dirty);
         e->dirty = false;
@@ -498,8 +495,7 @@ void wait_drain(struct waiting *w)
 {
     for (size_t i = 0; i < BUCKETS; i++) {
         struct watched *e;
-        LIST_FOREACH(e, &w->buckets[i], in_bucket)
-        {
+        LIST_FOREACH(e, &w->buckets[i], in_bucket) {
             while (e->count > 0)
                 run_parking(TAILQ_FIRST(&e->parkings), true, INT64_MAX);
         }

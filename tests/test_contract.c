@@ -47,8 +47,9 @@ static const json_t *tool_named(const char *name)
     const json_t *tool;
     size_t index;
 
-    json_array_foreach(tools, index,
-                       tool) if (!strcmp(json_string_value(json_object_get(tool, "name")), name)) return tool;
+    json_array_foreach(tools, index, tool)
+        if (!strcmp(json_string_value(json_object_get(tool, "name")), name))
+            return tool;
     return NULL;
 }
 
@@ -64,8 +65,9 @@ static bool array_has(const json_t *array, const char *text)
     const json_t *item;
     size_t index;
 
-    json_array_foreach(array, index,
-                       item) if (json_is_string(item) && !strcmp(json_string_value(item), text)) return true;
+    json_array_foreach(array, index, item)
+        if (json_is_string(item) && !strcmp(json_string_value(item), text))
+            return true;
     return false;
 }
 
@@ -81,13 +83,12 @@ static const json_t *find_parameter(const json_t *operation, const char *name, c
         *ret_required = array_has(json_object_get(schema, "required"), name);
         return json_object_get(json_object_get(schema, "properties"), name);
     }
-    json_array_foreach(json_object_get(operation, "parameters"), index,
-                       parameter) if (!strcmp(json_string_value(json_object_get(parameter, "name")), name) &&
-                                      !strcmp(json_string_value(json_object_get(parameter, "in")), in))
-    {
-        *ret_required = json_is_true(json_object_get(parameter, "required"));
-        return json_object_get(parameter, "schema");
-    }
+    json_array_foreach(json_object_get(operation, "parameters"), index, parameter)
+        if (!strcmp(json_string_value(json_object_get(parameter, "name")), name) &&
+            !strcmp(json_string_value(json_object_get(parameter, "in")), in)) {
+            *ret_required = json_is_true(json_object_get(parameter, "required"));
+            return json_object_get(parameter, "schema");
+        }
     return NULL;
 }
 
@@ -144,8 +145,7 @@ static void check_fields(const json_t *wanted, const json_t *operation, const js
     const json_t *required = json_object_get(json_object_get(tool, "inputSchema"), "required");
     json_t *field;
 
-    json_object_foreach(json_object_get(wanted, "fields"), name, field)
-    {
+    json_object_foreach(json_object_get(wanted, "fields"), name, field) {
         char where[128];
         bool must = json_is_true(json_object_get(field, "required")), is = false;
         const json_t *schema =
@@ -165,8 +165,7 @@ static void check_results(const json_t *wanted, const json_t *schema, const char
     const json_t *member;
     size_t index;
 
-    json_array_foreach(json_object_get(wanted, "result"), index, member)
-    {
+    json_array_foreach(json_object_get(wanted, "result"), index, member) {
         const char *name = json_string_value(member);
         ck_assert_msg(json_object_get(json_object_get(schema, "properties"), name) != NULL, "%s: %s lacks %s",
                       id, kind, name);
@@ -216,7 +215,8 @@ START_TEST(test_contained)
     const json_t *wanted;
     size_t index;
 
-    json_array_foreach(json_object_get(contract, "operations"), index, wanted) check_operation(wanted);
+    json_array_foreach(json_object_get(contract, "operations"), index, wanted)
+        check_operation(wanted);
     ck_assert_uint_ge(index, 14);
 }
 END_TEST
@@ -228,8 +228,8 @@ START_TEST(test_complete)
         const json_t *wanted;
         bool found = false;
         size_t index;
-        json_array_foreach(json_object_get(contract, "operations"), index, wanted) found |=
-            !strcmp(json_string_value(json_object_get(wanted, "id")), (*op)->id);
+        json_array_foreach(json_object_get(contract, "operations"), index, wanted)
+            found |= !strcmp(json_string_value(json_object_get(wanted, "id")), (*op)->id);
         ck_assert_msg(found, "%s is not in tests/cases/contract.json", (*op)->id);
     }
 }

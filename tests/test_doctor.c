@@ -52,8 +52,7 @@ static const json_t *find(const json_t *answer, const char *name)
 {
     size_t i;
     json_t *row;
-    json_array_foreach(json_object_get(answer, "checks"), i, row)
-    {
+    json_array_foreach(json_object_get(answer, "checks"), i, row) {
         if (!strcmp(json_string_value(json_object_get(row, "check")), name))
             return row;
     }

@@ -116,11 +116,9 @@ static void show(const json_t *detail, char *out, size_t size)
     size_t index, at, used = 0;
 
     out[0] = '\0';
-    json_array_foreach(detail, index, one)
-    {
+    json_array_foreach(detail, index, one) {
         used += (size_t)snprintf(out + used, size - used, "%s", index ? "; " : "");
-        json_array_foreach(json_object_get(one, "loc"), at, part)
-        {
+        json_array_foreach(json_object_get(one, "loc"), at, part) {
             if (json_is_integer(part))
                 used += (size_t)snprintf(out + used, size - used, ".%d", (int)json_integer_value(part));
             else

@@ -274,12 +274,25 @@ END_TEST
 static const struct {
     const char *value, *decoded; /* NULL = malformed */
 } headers[] = {
-    { "plain", "plain" },         { " \tplain\t ", "plain" },       { "", "" },
-    { "=?base64?" "?=", "" },        { "=?base64?YQ==?=", "a" },       { "=?base64?YWI=?=", "ab" },
-    { "=?base64?YWJj?=", "abc" }, { "=?base64?w6TDtsO8?=", "äöü" }, { "=?BASE64?YQ==?=", "=?BASE64?YQ==?=" },
-    { "=?base64?YQ=?=", NULL },   { "=?base64?YR==?=", NULL },      { "=?base64?Y===?=", NULL },
-    { "=?base64?====?=", NULL },  { "=?base64?Y-Jj?=", NULL },      { "=?base64?/w==?=", NULL },
-    { "=?base64?AA==?=", NULL },  { "=?base64?=", "=?base64?=" },
+    { "plain", "plain" },
+    { " \tplain\t ", "plain" },
+    { "", "" },
+    { "=?base64?"
+      "?=",
+      "" },
+    { "=?base64?YQ==?=", "a" },
+    { "=?base64?YWI=?=", "ab" },
+    { "=?base64?YWJj?=", "abc" },
+    { "=?base64?w6TDtsO8?=", "äöü" },
+    { "=?BASE64?YQ==?=", "=?BASE64?YQ==?=" },
+    { "=?base64?YQ=?=", NULL },
+    { "=?base64?YR==?=", NULL },
+    { "=?base64?Y===?=", NULL },
+    { "=?base64?====?=", NULL },
+    { "=?base64?Y-Jj?=", NULL },
+    { "=?base64?/w==?=", NULL },
+    { "=?base64?AA==?=", NULL },
+    { "=?base64?=", "=?base64?=" },
 };
 
 START_TEST(header_values_are_decoded)

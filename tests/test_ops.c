@@ -98,7 +98,8 @@ static size_t count_operations(const json_t *document)
     const char *path;
     json_t *item;
 
-    json_object_foreach(json_object_get(document, "paths"), path, item) count += json_object_size(item);
+    json_object_foreach(json_object_get(document, "paths"), path, item)
+        count += json_object_size(item);
     return count;
 }
 
@@ -114,9 +115,9 @@ static void check_single_types(const json_t *value)
     json_t *member;
     size_t index;
 
-    json_array_foreach(value, index, member) check_single_types(member);
-    json_object_foreach((json_t *)value, name, member)
-    {
+    json_array_foreach(value, index, member)
+        check_single_types(member);
+    json_object_foreach((json_t *)value, name, member) {
         ck_assert_msg(strcmp(name, "type") || !json_is_array(member), "a list of types");
         check_single_types(member);
     }
@@ -154,8 +155,7 @@ START_TEST(test_tools)
     ck_assert_uint_gt(json_array_size(all), 0);
     ck_assert_uint_gt(json_array_size(some), 0);
     ck_assert_uint_eq(json_array_size(none), 0);
-    json_array_foreach(all, index, tool)
-    {
+    json_array_foreach(all, index, tool) {
         const json_t *hints = json_object_get(tool, "annotations");
         ck_assert_uint_eq(json_object_size(hints), 5);
         ck_assert_str_eq(json_string_value(json_object_get(json_object_get(tool, "inputSchema"), "type")),
@@ -216,12 +216,10 @@ static void check_all_texts(struct text_check *check, const json_t *value)
 
     if (json_is_string(id))
         check->at = json_string_value(id);
-    json_array_foreach(value, index, member)
-    {
+    json_array_foreach(value, index, member) {
         check_all_texts(check, member);
     }
-    json_object_foreach((json_t *)value, key, member)
-    {
+    json_object_foreach((json_t *)value, key, member) {
         if (json_is_string(member) && (!strcmp(key, "description") || !strcmp(key, "summary")))
             check_text(check, json_string_value(member));
         else

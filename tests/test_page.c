@@ -296,8 +296,7 @@ static void read_back(size_t max_bytes, bool twice, struct buffer *all)
         const json_t *event;
         size_t index;
         ck_assert_uint_ge(page.events, 1);
-        json_array_foreach(json_object_get(value, "events"), index, event)
-        {
+        json_array_foreach(json_object_get(value, "events"), index, event) {
             ck_assert_int_eq(json_integer_value(json_object_get(event, "seq")),
                              (json_int_t)(request.cursor + index + 1));
             append_event(all, event);
@@ -546,8 +545,7 @@ START_TEST(test_output_middle)
         json_auto_t *value = render(&request, &page);
         const json_t *event;
         size_t index;
-        json_array_foreach(json_object_get(value, "events"), index, event)
-        {
+        json_array_foreach(json_object_get(value, "events"), index, event) {
             if (text_is(event, "type", "stderr") && !found) {
                 ck_assert(text_is(event, "data", "a warning"));
                 found = true;

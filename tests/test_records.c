@@ -34,7 +34,8 @@ static int read_all(const struct buffer *input, size_t step, struct buffer *text
 
 START_TEST(test_any_cut_reads_the_same)
 {
-    static const char expected[] = "1/258[0001000000000000]4/258[616263]4/258[end]5/258[7879]9/0[end]5/258[end]";
+    static const char expected[] =
+        "1/258[0001000000000000]4/258[616263]4/258[end]5/258[7879]9/0[end]5/258[end]";
     _cleanup_buffer_ struct buffer input = BUFFER_INIT;
 
     fcgi_add_begin(&input, 258, 1, false);

@@ -136,8 +136,7 @@ static size_t list_all(const char *owner, size_t page)
         size_t i;
         json_t *record;
         ck_assert_int_eq(state_list_workspaces(s, owner, *after ? after : NULL, page, &array, &err), 0);
-        json_array_foreach(array, i, record)
-        {
+        json_array_foreach(array, i, record) {
             ck_assert_int_gt(strcmp(id_of(record), after), 0);
             ck_assert(!owner || strcmp(json_string_value(json_object_get(record, "owner")), owner) == 0);
             snprintf(after, sizeof after, "%s", id_of(record));
@@ -251,8 +250,7 @@ START_TEST(many_processes_create_at_once)
     json_t *record;
     ck_assert_int_eq(state_list_workspaces(s, "o", NULL, 1000, &all, &err), 0);
     ck_assert_uint_eq(json_array_size(all), MOST);
-    json_array_foreach(all, i, record)
-    {
+    json_array_foreach(all, i, record) {
         json_int_t uid = uid_of(record);
         ck_assert(uid >= 70000 && uid < 70090 && !taken[uid - 70000]);
         taken[uid - 70000] = true;

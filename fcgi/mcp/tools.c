@@ -95,8 +95,7 @@ static void find_headers(struct tool *tool)
     json_t *properties = json_object_get(json_object_get(described, "inputSchema"), "properties");
     const char *argument;
     json_t *schema;
-    json_object_foreach(properties, argument, schema)
-    {
+    json_object_foreach(properties, argument, schema) {
         const char *name = json_string_value(json_object_get(schema, "x-mcp-header"));
         if (name)
             add_header(tool, argument, name);
@@ -224,11 +223,9 @@ static void describe_error(const struct error *err, struct buffer *out)
         return;
     size_t index, at;
     const json_t *problem, *part;
-    json_array_foreach(err->detail, index, problem)
-    {
+    json_array_foreach(err->detail, index, problem) {
         buffer_append_text(out, "\n-");
-        json_array_foreach(json_object_get(problem, "loc"), at, part)
-        {
+        json_array_foreach(json_object_get(problem, "loc"), at, part) {
             if (at == 0)
                 continue;
             buffer_append_text(out, at > 1 ? "." : " ");

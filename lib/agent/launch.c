@@ -147,8 +147,7 @@ static int take_environment(struct launch *launch, const struct launch_rules *ru
     set_defaults(launch, rules, &count);
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)env, name, value)
-    {
+    json_object_foreach((json_t *)env, name, value) {
         if (!*name || strchr(name, '='))
             return error_set(err, ERROR_INVALID, "env has a name that is empty or holds '='");
         if (!json_is_string(value) && !json_is_null(value))

@@ -11,7 +11,10 @@ struct buffer {
     char *data;
     size_t length, capacity;
 };
-#define BUFFER_INIT { NULL, 0, 0 }
+#define BUFFER_INIT                                                                                          \
+    {                                                                                                        \
+        NULL, 0, 0                                                                                           \
+    }
 #define _cleanup_buffer_ __attribute__((cleanup(buffer_free)))
 
 void buffer_free(struct buffer *b); /* releases and resets to empty */
@@ -28,7 +31,8 @@ void buffer_consume(struct buffer *b, size_t count);
 /* NUL-terminates (not counted) and returns data; never NULL. */
 const char *buffer_text(struct buffer *b);
 /* Appends the inside of a JSON string (RFC 8259, section 7), without the quotes. Bytes that are not UTF-8
- * become U+FFFD (one for each maximal ill-formed sequence); " \ and C0 controls are escaped, all else is raw. */
+ * become U+FFFD (one for each maximal ill-formed sequence); " \ and C0 controls are escaped, all else is raw.
+ */
 void buffer_append_json(struct buffer *b, const char *data, size_t length);
 /* Appends data as it is, but for what is not UTF-8, which becomes U+FFFD as above. */
 void buffer_append_utf8(struct buffer *b, const char *data, size_t length);

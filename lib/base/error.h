@@ -38,14 +38,18 @@ struct error {
     json_t *detail;  /* owned; NULL unless ERROR_VALIDATION, or problems of the settings */
     char message[512];
 };
-#define ERROR_INIT { ERROR_NONE, 0, NULL, "" }
+#define ERROR_INIT                                                                                           \
+    {                                                                                                        \
+        ERROR_NONE, 0, NULL, ""                                                                              \
+    }
 #define _cleanup_error_ __attribute__((cleanup(error_clear)))
 
 void error_clear(struct error *err);
 /* Each returns -1, so that `return error_set(err, ...)` reads well. err may be NULL. */
 int error_set(struct error *err, enum error_code code, const char *format, ...) PRINTF_LIKE(3, 4);
 /* Appends ": " and the errno's name and text; ENOSPC and EDQUOT make the code ERROR_FULL. */
-int error_errno(struct error *err, enum error_code code, int number, const char *format, ...) PRINTF_LIKE(4, 5);
+int error_errno(struct error *err, enum error_code code, int number, const char *format, ...)
+    PRINTF_LIKE(4, 5);
 /* Puts "context: " before the message. */
 int error_wrap(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Moves the error; from is cleared. */
@@ -57,7 +61,8 @@ int error_rpc_code(enum error_code code);     /* JSON-RPC 2.0 */
 bool error_is_retryable(enum error_code code);
 /* {"error", "type"[, "detail"]}: a new reference. */
 json_t *error_to_json(const struct error *err);
-/* How an error crosses a process: {"code": number, "message", "retry_after", "detail"}. Hostile input gives ERROR_INTERNAL. */
+/* How an error crosses a process: {"code": number, "message", "retry_after", "detail"}. Hostile input gives
+ * ERROR_INTERNAL. */
 json_t *error_pack(const struct error *err);
 void error_unpack(struct error *err, const json_t *packed);
 const char *error_errno_name(int number); /* "ENOENT"; "E?" where unknown */

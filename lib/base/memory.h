@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define N_ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
+#define N_ELEMENTS(array)      (sizeof(array) / sizeof((array)[0]))
 #define PRINTF_LIKE(at, first) __attribute__((format(printf, at, first)))
 
 /* Hands the value out and leaves an empty variable behind. */
@@ -34,7 +34,7 @@ static inline void memory_close_fd(int *fd)
     if (*fd >= 0)
         close(*fd);
 }
-#define _cleanup_free_ __attribute__((cleanup(memory_free_pointer)))
+#define _cleanup_free_  __attribute__((cleanup(memory_free_pointer)))
 #define _cleanup_close_ __attribute__((cleanup(memory_close_fd)))
 
 void *xmalloc(size_t size);

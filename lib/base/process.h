@@ -29,6 +29,6 @@ void process_reset_signals(void);
 /* Sets close-on-exec on every descriptor >= first. */
 void process_close_on_exec_from(int first);
 const char *process_signal_name(int signal_number); /* "TERM"; NULL where unknown */
-int process_signal_number(const char *name);         /* "TERM", "SIGTERM", any case; -1 */
+int process_signal_number(const char *name);        /* "TERM", "SIGTERM", any case; -1 */
 
 #endif

@@ -6,14 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Length of the longest well-formed prefix; equal to length when all is valid. ASCII runs go at memory speed. */
+/* Length of the longest well-formed prefix; equal to length when all is valid. ASCII runs go at memory speed.
+ */
 size_t utf8_valid_prefix(const char *data, size_t length);
 bool utf8_is_valid(const char *data, size_t length);
-/* Bytes at the end that begin a character which is not complete (0-3), when all before them may be anything. */
+/* Bytes at the end that begin a character which is not complete (0-3), when all before them may be anything.
+ */
 size_t utf8_incomplete_tail(const char *data, size_t length);
 /* Length of the longest prefix that is well-formed and stands unescaped in a JSON string. */
 size_t utf8_json_raw_prefix(const char *data, size_t length);
-/* Length of the maximal ill-formed part that data begins with (what one U+FFFD stands for); 0 where it begins well. */
+/* Length of the maximal ill-formed part that data begins with (what one U+FFFD stands for); 0 where it begins
+ * well. */
 size_t utf8_ill_formed_part(const char *data, size_t length);
 /* Code points, counting each byte of an ill-formed sequence as one. */
 size_t utf8_count(const char *data, size_t length);

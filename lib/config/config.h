@@ -1,5 +1,6 @@
-/* The settings: one table (config.c) with name, type, default, bounds, help. A file of KEY=VALUE lines, then the environment, which wins.
- * `describe config` prints the commented sample from the table. Names start with WORKSPACE_; old names are aliases and leave a log line. */
+/* The settings: one table (config.c) with name, type, default, bounds, help. A file of KEY=VALUE lines, then
+ * the environment, which wins. `describe config` prints the commented sample from the table. Names start with
+ * WORKSPACE_; old names are aliases and leave a log line. */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
 
@@ -10,41 +11,43 @@
 #include <stdint.h>
 
 struct config {
-    char *state_dir;      /* absolute; sub-paths: see config_path */
-    char *token;          /* the owner's bearer token; "" = none */
+    char *state_dir; /* absolute; sub-paths: see config_path */
+    char *token;     /* the owner's bearer token; "" = none */
     char *base_url, *mount, *driver, *user;
     char *allowed_secrets, *allowed_volumes, *secrets_dir, *default_image_name;
-    char *network;        /* "host" (default) or "none" */
-    char *agent;          /* path of workspace-agent; "" = beside this program, then in libexec */
+    char *network; /* "host" (default) or "none" */
+    char *agent;   /* path of workspace-agent; "" = beside this program, then in libexec */
     char *mcp_toolsets, *log_level, *log_file, *rtk, *github_url, *github_api_url;
     int64_t uid_base, uid_count;
     int64_t max_output_chars, max_file_chars, max_list_entries;
     int64_t event_log_bytes, event_log_ttl, keep;
-    int64_t event_map_bytes;   /* first size of an events environment's map */
+    int64_t event_map_bytes; /* first size of an events environment's map */
     int64_t max_workspaces, max_parked, max_parked_per_principal;
     int64_t command_timeout, max_search_results, max_read_size_bytes, max_write_size_bytes;
-    int64_t processes;         /* processes in a workspace: 256 */
-    int64_t workers;           /* 2 */
+    int64_t processes; /* processes in a workspace: 256 */
+    int64_t workers;   /* 2 */
 };
 
-/* file: NULL = none. Returns NULL on error; err->detail then has every problem: {"loc": ["FILE:LINE"], "msg"}. overrides: "NAME=VALUE" strings that beat the
- * environment (from argv), NULL-ended, may be NULL. */
+/* file: NULL = none. Returns NULL on error; err->detail then has every problem: {"loc": ["FILE:LINE"],
+ * "msg"}. overrides: "NAME=VALUE" strings that beat the environment (from argv), NULL-ended, may be NULL. */
 struct config *config_load(const char *file, const char *const *overrides, struct error *err);
 void config_free(struct config *config);
-/* The path under which clients see the gateway: WORKSPACE_MOUNT, else the path of WORKSPACE_BASE_URL; "" = the root. */
+/* The path under which clients see the gateway: WORKSPACE_MOUNT, else the path of WORKSPACE_BASE_URL; "" =
+ * the root. */
 const char *config_prefix(const struct config *config);
 /* Log lines for what is set and has no effect with this driver. */
 void config_log_unused(const struct config *config);
-/* <state_dir>/name or <state_dir>/name/leaf; caller frees. The names: "state", "events", "workspaces", "run", "trash", "fcgi.sock",
- * "run/warden.sock", "run/warden.lock", "run/<ws>.sock", "run/<ws>.lock". */
+/* <state_dir>/name or <state_dir>/name/leaf; caller frees. The names: "state", "events", "workspaces", "run",
+ * "trash", "fcgi.sock", "run/warden.sock", "run/warden.lock", "run/<ws>.sock", "run/<ws>.lock". */
 char *config_path(const struct config *config, const char *name, const char *leaf);
 /* The sample file, from the table. */
 void config_describe(struct buffer *out);
-/* Settings as NAME=VALUE strings, NULL-ended, for a child's environment: what differs from the defaults, secrets too.
- * Caller frees with config_free_environment. */
+/* Settings as NAME=VALUE strings, NULL-ended, for a child's environment: what differs from the defaults,
+ * secrets too. Caller frees with config_free_environment. */
 char **config_environment(const struct config *config);
 void config_free_environment(char **environment);
-/* Operators' commands and servers started as root: become the owner of the state directory (or config->user where it is made new). */
+/* Operators' commands and servers started as root: become the owner of the state directory (or config->user
+ * where it is made new). */
 int config_become_owner(const struct config *config, struct error *err);
 
 #endif

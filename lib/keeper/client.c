@@ -191,8 +191,7 @@ uint64_t keeper_client_request(struct keeper_client *c, const struct keeper_requ
 void keeper_client_cancel(struct keeper_client *c, uint64_t number)
 {
     struct pending *p;
-    TAILQ_FOREACH(p, &c->pendings, in_client)
-    {
+    TAILQ_FOREACH(p, &c->pendings, in_client) {
         if (p->number != number)
             continue;
         TAILQ_REMOVE(&c->pendings, p, in_client);
@@ -238,8 +237,7 @@ struct keeper_subscription *keeper_client_subscribe(struct keeper_client *c, con
 {
     struct client_link *l = client_link_get(c, workspace_id);
     struct watch *w;
-    LIST_FOREACH(w, &l->watches, entry)
-    {
+    LIST_FOREACH(w, &l->watches, entry) {
         if (strcmp(w->exec_id, exec_id) == 0)
             break;
     }
@@ -298,8 +296,7 @@ static void answer_failed(struct keeper_client *c)
     while (c->has_failed) {
         c->has_failed = false;
         struct pending *p;
-        TAILQ_FOREACH(p, &c->pendings, in_client)
-        {
+        TAILQ_FOREACH(p, &c->pendings, in_client) {
             if (!p->link)
                 break;
         }
@@ -319,8 +316,7 @@ static int64_t expire(struct keeper_client *c, int64_t now_ms)
 {
     int64_t next = 0;
     struct pending *p;
-    TAILQ_FOREACH(p, &c->pendings, in_client)
-    {
+    TAILQ_FOREACH(p, &c->pendings, in_client) {
         if (!p->link)
             continue;
         if (p->deadline_ms <= now_ms) {

@@ -105,14 +105,12 @@ static void send_watch(struct client_link *l, struct watch *w)
 static void send_waiting(struct client_link *l)
 {
     struct pending *p;
-    LIST_FOREACH(p, &l->pendings, in_link)
-    {
+    LIST_FOREACH(p, &l->pendings, in_link) {
         if (p->stream == 0)
             send_pending(l, p);
     }
     struct watch *w;
-    LIST_FOREACH(w, &l->watches, entry)
-    {
+    LIST_FOREACH(w, &l->watches, entry) {
         if (w->stream == 0)
             send_watch(l, w);
     }
@@ -232,8 +230,7 @@ static void start_keeper(struct client_link *l)
 static bool someone_starts(const struct client_link *l)
 {
     const struct pending *p;
-    LIST_FOREACH(p, &l->pendings, in_link)
-    {
+    LIST_FOREACH(p, &l->pendings, in_link) {
         if (p->start)
             return true;
     }
@@ -344,8 +341,7 @@ void client_link_unwatch(struct client_link *l, struct watch *w)
 static struct pending *find_stream(struct client_link *l, uint32_t stream)
 {
     struct pending *p;
-    LIST_FOREACH(p, &l->pendings, in_link)
-    {
+    LIST_FOREACH(p, &l->pendings, in_link) {
         if (p->stream == stream)
             return p;
     }
@@ -379,8 +375,7 @@ static void take_reply(struct client_link *l, uint32_t stream, const char *data,
 static void take_notice(struct client_link *l, uint32_t stream)
 {
     struct watch *w;
-    LIST_FOREACH(w, &l->watches, entry)
-    {
+    LIST_FOREACH(w, &l->watches, entry) {
         if (w->stream == stream) {
             client_tell(l->client, w, false);
             return;

@@ -91,15 +91,17 @@ static void flatten(json_t *schema)
         json_object_set(schema, "type", json_array_get(type, 0));
     if (json_is_null(json_object_get(schema, "default")))
         json_object_del(schema, "default");
-    json_array_foreach(json_object_get(schema, "enum"), index, member) if (json_is_null(member))
-        json_array_remove(json_object_get(schema, "enum"), index--);
+    json_array_foreach(json_object_get(schema, "enum"), index, member)
+        if (json_is_null(member))
+            json_array_remove(json_object_get(schema, "enum"), index--);
     member = json_array_get(json_object_get(schema, "anyOf"), 0);
     if (member) {
         json_object_update_missing(schema, member);
         json_object_del(schema, "anyOf");
         flatten(schema);
     }
-    json_object_foreach(json_object_get(schema, "properties"), name, member) flatten(member);
+    json_object_foreach(json_object_get(schema, "properties"), name, member)
+        flatten(member);
     member = json_object_get(schema, "items");
     if (json_is_object(member))
         flatten(member);
@@ -163,8 +165,9 @@ static json_t *request_body(const struct op *op, enum document document)
     for (const struct field *row = op->params; row->name; row++)
         if (is_path_parameter(op, row->name))
             json_object_del(json_object_get(schema, "properties"), row->name);
-    json_array_foreach(required, index, name) if (is_path_parameter(op, json_string_value(name)))
-        json_array_remove(required, index--);
+    json_array_foreach(required, index, name)
+        if (is_path_parameter(op, json_string_value(name)))
+            json_array_remove(required, index--);
     needed = json_array_size(required) > 0;
     if (!needed)
         json_object_del(schema, "required");

@@ -60,9 +60,9 @@ void names_fill(json_t *value, enum document document)
     size_t index;
     void *next;
 
-    json_array_foreach(value, index, member) names_fill(member, document);
-    json_object_foreach_safe(value, next, key, member)
-    {
+    json_array_foreach(value, index, member)
+        names_fill(member, document);
+    json_object_foreach_safe(value, next, key, member) {
         bool is_text = !strcmp(key, "description") || !strcmp(key, "summary");
         if (!is_text || !json_is_string(member))
             names_fill(member, document);

@@ -23,8 +23,9 @@ static json_t *declared_members(const struct field *rows, const json_t *in)
     json_t *known = json_object(), *value;
     const char *name;
 
-    json_object_foreach((json_t *)in, name, value) if (field_find(rows, name))
-        json_object_set(known, name, value);
+    json_object_foreach((json_t *)in, name, value)
+        if (field_find(rows, name))
+            json_object_set(known, name, value);
     return known;
 }
 

@@ -121,12 +121,10 @@ static int check_tags(const json_t *in, struct error *err)
     json_t *value;
     const char *key;
 
-    json_object_foreach(
-        json_object_get(in, "tags"), key,
-        value) if (!strcmp(key, "managed-by") || !strcmp(key, "workspace-id") ||
-                   !strcmp(key, "workspace-root") ||
-                   !strncmp(key, "repo-", 5)) return error_set(err, ERROR_CONFLICT,
-                                                               "tags: %.100s belongs to the gateway", key);
+    json_object_foreach(json_object_get(in, "tags"), key, value)
+        if (!strcmp(key, "managed-by") || !strcmp(key, "workspace-id") || !strcmp(key, "workspace-root") ||
+            !strncmp(key, "repo-", 5))
+            return error_set(err, ERROR_CONFLICT, "tags: %.100s belongs to the gateway", key);
     return 0;
 }
 
@@ -156,8 +154,7 @@ static void normalise(json_t *in)
     size_t index;
 
     for (size_t i = 0; i < N_ELEMENTS(allowlists); i++)
-        json_array_foreach(json_object_get(in, allowlists[i]), index, item)
-        {
+        json_array_foreach(json_object_get(in, allowlists[i]), index, item) {
             _cleanup_free_ char *text = strstr(allowlists[i], "cidr")
                                             ? format_normalise_cidr(json_string_value(item))
                                             : xstrdup(json_string_value(item));

@@ -115,8 +115,7 @@ static bool list_take(struct call *call, const json_t *records, size_t *used)
     const json_t *record;
     size_t index;
 
-    json_array_foreach(records, index, record)
-    {
+    json_array_foreach(records, index, record) {
         json_auto_t *item = NULL;
         if (!is_wanted(call, record))
             continue;

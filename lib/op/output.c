@@ -4,9 +4,10 @@
 
 #include "lib/base/utf8.h"
 
-#define MARKER_ROOM 160   /* of the line that says what was left out */
-#define EVENTS_MOST 10000 /* from each end: events of a byte or two are looked at no longer than large ones  \
-                           */
+#define MARKER_ROOM 160 /* of the line that says what was left out */
+#define EVENTS_MOST                                                                                          \
+    10000 /* from each end: events of a byte or two are looked at no longer than large ones                  \
+           */
 
 struct mark { /* the event that ends at this offset of the stream */
     uint64_t end, seq;

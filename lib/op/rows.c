@@ -46,9 +46,9 @@ int check_secret_names(const struct config *config, const json_t *in, struct err
     const json_t *name;
     size_t index;
 
-    json_array_foreach(json_object_get(in, "secret_names"), index,
-                       name) if (json_string_length(name) > 0) return unsupported(config, "secret_names",
-                                                                                  err);
+    json_array_foreach(json_object_get(in, "secret_names"), index, name)
+        if (json_string_length(name) > 0)
+            return unsupported(config, "secret_names", err);
     return 0;
 }
 

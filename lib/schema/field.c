@@ -175,8 +175,7 @@ static json_t *check_map(struct check *check, const struct place *place, const s
     size_t before = check->count;
     const char *name;
 
-    json_object_foreach((json_t *)value, name, member)
-    {
+    json_object_foreach((json_t *)value, name, member) {
         const struct place here = { place, name, 0 };
         if (row->keys && !row->keys->accepts(name, strlen(name)))
             problem(check, &here, "name: %s", row->keys->message);
@@ -201,8 +200,7 @@ static json_t *check_array(struct check *check, const struct place *place, const
     if (!row->items)
         return json_incref((json_t *)value);
     ret = json_array();
-    json_array_foreach(value, index, item)
-    {
+    json_array_foreach(value, index, item) {
         const struct place here = { place, NULL, index };
         checked = check_row(check, &here, row->items, item);
         if (checked)
@@ -252,9 +250,9 @@ static json_t *check_row(struct check *check, const struct place *place, const s
 
 static json_t *default_of(const struct field *row)
 {
-    json_t *value = row->dflt       ? json_loads(row->dflt, JSON_DECODE_ANY, NULL)
+    json_t *value = row->dflt                      ? json_loads(row->dflt, JSON_DECODE_ANY, NULL)
                     : row->nullable && !row->unset ? json_null()
-                                    : NULL;
+                                                   : NULL;
 
     if (row->type == FIELD_NUMBER && json_is_integer(value)) { /* as a given one would be */
         json_t *real = json_real((double)json_integer_value(value));
@@ -270,8 +268,7 @@ static void check_undeclared(struct check *check, const struct place *place, con
     json_t *member;
     const char *name;
 
-    json_object_foreach((json_t *)in, name, member)
-    {
+    json_object_foreach((json_t *)in, name, member) {
         if (field_find(rows, name))
             continue;
         _cleanup_free_ char *shown = xstrndup(name, 100);
@@ -322,8 +319,7 @@ static void summarise(const struct check *check, struct error *err)
     char path[160] = "";
     size_t index, at = 0;
 
-    json_array_foreach(loc, index, part)
-    {
+    json_array_foreach(loc, index, part) {
         if (index == 0 && json_array_size(loc) > 1)
             continue;
         if (at < sizeof path && json_is_integer(part))

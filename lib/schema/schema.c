@@ -95,9 +95,9 @@ static json_t *plain_schema(const struct field *row, bool for_result)
 
 static void add_default(json_t *schema, const struct field *row)
 {
-    json_t *value = row->dflt                         ? json_loads(row->dflt, JSON_DECODE_ANY, NULL)
+    json_t *value = row->dflt ? json_loads(row->dflt, JSON_DECODE_ANY, NULL)
                     : row->nullable && !row->required && !row->unset ? json_null()
-                                                      : NULL;
+                                                                     : NULL;
 
     if (value)
         json_object_set_new(schema, "default", value);

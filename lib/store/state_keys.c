@@ -107,8 +107,7 @@ static int prune_body(struct transaction *t, void *user, struct error *err)
     struct key_arguments *a = user;
     size_t i;
     json_t *key;
-    json_array_foreach(a->expired, i, key)
-    {
+    json_array_foreach(a->expired, i, key) {
         json_auto_t *record = NULL;
         int found = transaction_get(t, TABLE_KEY, json_string_value(key), &record, err);
         /* Used again since it was collected: it stays. */

@@ -40,8 +40,7 @@ void round_scan(struct warden *w)
             log_error("cannot read the records: %s", err.message);
             return;
         }
-        json_array_foreach(records, i, record)
-        {
+        json_array_foreach(records, i, record) {
             const char *id = json_string_value(json_object_get(record, "workspace_id"));
             if (!id_is_valid(ID_WORKSPACE, id))
                 continue;

@@ -66,8 +66,7 @@ static void sweep_records(const struct chore *c)
             log_error("cannot read the records: %s", err.message);
             return;
         }
-        json_array_foreach(records, i, record)
-        {
+        json_array_foreach(records, i, record) {
             const char *id = json_string_value(json_object_get(record, "workspace_id"));
             if (!id_is_valid(ID_WORKSPACE, id))
                 continue;
@@ -111,7 +110,8 @@ static void sweep_sandboxes(const struct chore *c)
         log_error("cannot list the sandboxes: %s", err.message);
         return;
     }
-    json_array_foreach(list, i, entry) end_orphan(c, entry);
+    json_array_foreach(list, i, entry)
+        end_orphan(c, entry);
 }
 
 /* ---- sockets and locks ---- */

@@ -1,5 +1,5 @@
-/* The streams of one channel: credit in both directions and the queue of frames that wait to be written, found by number.
- * Streams with something to write stand in a ring; each gives one frame in turn. */
+/* The streams of one channel: credit in both directions and the queue of frames that wait to be written,
+ * found by number. Streams with something to write stand in a ring; each gives one frame in turn. */
 #ifndef WIRE_STREAMS_H
 #define WIRE_STREAMS_H
 
@@ -16,14 +16,14 @@ struct chunk {
 
 struct stream {
     uint32_t number;
-    uint32_t credit;          /* bytes of DATA that may still be queued */
-    uint32_t window;          /* bytes of DATA that the peer may still send */
-    uint32_t used;            /* bytes of DATA to give credit for */
-    uint32_t queued;          /* bytes of DATA that wait here */
-    bool forgotten;           /* goes when its queue is written */
+    uint32_t credit; /* bytes of DATA that may still be queued */
+    uint32_t window; /* bytes of DATA that the peer may still send */
+    uint32_t used;   /* bytes of DATA to give credit for */
+    uint32_t queued; /* bytes of DATA that wait here */
+    bool forgotten;  /* goes when its queue is written */
     struct chunk *head, *tail;
-    struct chunk *planned;    /* for whoever plans a write: the next chunk to take */
-    struct stream *next;      /* in the ring */
+    struct chunk *planned; /* for whoever plans a write: the next chunk to take */
+    struct stream *next;   /* in the ring */
 };
 
 struct streams {
@@ -34,8 +34,9 @@ struct streams {
 
 void streams_free(struct streams *s);
 struct stream *streams_find(const struct streams *s, uint32_t number); /* or NULL */
-struct stream *streams_get(struct streams *s, uint32_t number);       /* made where it is missing */
-/* Takes a stream out and frees it. The first chunk, where it was written in part, is handed out: the peer waits for the rest. */
+struct stream *streams_get(struct streams *s, uint32_t number);        /* made where it is missing */
+/* Takes a stream out and frees it. The first chunk, where it was written in part, is handed out: the peer
+ * waits for the rest. */
 struct chunk *streams_remove(struct streams *s, struct stream *stream);
 
 struct chunk *chunk_new(size_t payload);

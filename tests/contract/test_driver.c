@@ -158,8 +158,7 @@ static const json_t *find_listed(const json_t *list, const char *id)
 {
     size_t i;
     json_t *entry;
-    json_array_foreach(list, i, entry)
-    {
+    json_array_foreach(list, i, entry) {
         if (!strcmp(json_string_value(json_object_get(entry, "workspace_id")), id))
             return json_object_get(entry, "handle");
     }

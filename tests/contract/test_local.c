@@ -540,14 +540,12 @@ START_TEST(its_cgroups_go_with_it)
     json_auto_t *directories = json_deep_copy(json_object_get(box.handle, "cgroup"));
     size_t i;
     json_t *path;
-    json_array_foreach(directories, i, path)
-    {
+    json_array_foreach(directories, i, path) {
         ck_assert_int_eq(access(json_string_value(path), F_OK), 0);
     }
     ck_assert(geteuid() || json_array_size(directories) > 0);
     box_end(&box);
-    json_array_foreach(directories, i, path)
-    {
+    json_array_foreach(directories, i, path) {
         ck_assert_int_ne(access(json_string_value(path), F_OK), 0);
     }
 }

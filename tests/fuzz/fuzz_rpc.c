@@ -53,7 +53,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     size_t index;
     const json_t *message;
     if (json_is_array(body) && era_takes_batches(&r)) {
-        json_array_foreach(body, index, message) look(&r, message);
+        json_array_foreach(body, index, message)
+            look(&r, message);
     } else if (body) {
         look(&r, body);
     }

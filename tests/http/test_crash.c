@@ -53,8 +53,7 @@ static void follow_through_errors(const char *ex, struct buffer *out, char *stat
             sleep_ms(20);
             continue;
         }
-        json_array_foreach(json_object_get(a.json, "events"), index, event)
-        {
+        json_array_foreach(json_object_get(a.json, "events"), index, event) {
             long seq = (long)member_number(event, "seq");
             ck_assert_msg(seq == last + 1, "seq %ld after %ld", seq, last);
             last = seq;

@@ -82,8 +82,7 @@ START_TEST(each_legacy_revision_is_answered_in_kind)
     ck_assert_uint_ge(json_array_size(tools), 13);
     size_t index;
     json_t *tool;
-    json_array_foreach(tools, index, tool)
-    {
+    json_array_foreach(tools, index, tool) {
         const json_t *hints = json_object_get(tool, "annotations");
         ck_assert(json_object_get(tool, "title") && json_object_get(tool, "description") &&
                   json_object_get(tool, "inputSchema") && json_object_get(tool, "outputSchema"));
@@ -157,8 +156,7 @@ START_TEST(tools_do_what_rest_does)
         const json_t *value = json_object_get(page, "structuredContent");
         size_t index;
         json_t *event;
-        json_array_foreach(json_object_get(value, "events"), index, event)
-        {
+        json_array_foreach(json_object_get(value, "events"), index, event) {
             if (strcmp(member_text(event, "type"), "stdout") == 0)
                 bytes += json_string_length(json_object_get(event, "data"));
             ended = ended || strcmp(member_text(event, "type"), "exit") == 0;

@@ -108,8 +108,7 @@ void box_leave(struct box *b)
                       err.message);
     size_t i;
     json_t *directory;
-    json_array_foreach(json_object_get(b->handle, "cgroup"), i, directory)
-    {
+    json_array_foreach(json_object_get(b->handle, "cgroup"), i, directory) {
         ck_assert_msg(access(json_string_value(directory), F_OK) != 0, "%s is left",
                       json_string_value(directory));
     }

@@ -132,11 +132,9 @@ static size_t queued(struct exchange *x)
     return 0;
 }
 
-static const struct exchange_carrier carrier = { .reply = reply,
-                                                .stream_begin = begin,
-                                                .stream = stream,
-                                                .stream_queued = queued,
-                                                .stream_finish = finish };
+static const struct exchange_carrier carrier = {
+    .reply = reply, .stream_begin = begin, .stream = stream, .stream_queued = queued, .stream_finish = finish
+};
 
 /* ---- requests ---- */
 

@@ -106,7 +106,8 @@ static long take_page(struct follower *f, const struct answer *a)
     must(a->length <= PAGE_BOUND || json_array_size(events) <= 1, "page of %zu characters", a->length);
     if (json_array_size(events) > 0 && f->log->last_seq > 0 && member_flag(a->json, "cursor_expired"))
         f->log->last_seq = (long)member_number(json_array_get(events, 0), "seq") - 1;
-    json_array_foreach(events, index, event) take_event(f, event);
+    json_array_foreach(events, index, event)
+        take_event(f, event);
     f->log->dropped = member_number(a->json, "dropped_events");
     f->log->pages++;
     const char *state = member_text(a->json, "state");
@@ -189,8 +190,7 @@ long exec_wait_output(const struct instance *i, const char *ws, const char *ex, 
                  "/api/workspaces/%s/realtime-execs/%s/events?cursor=%ld&wait_seconds=1&max_events=500", ws,
                  ex, cursor);
         json_auto_t *page = api(i, 200, "GET", path, NULL);
-        json_array_foreach(json_object_get(page, "events"), index, event)
-        {
+        json_array_foreach(json_object_get(page, "events"), index, event) {
             const json_t *data = json_object_get(event, "data");
             if (json_is_string(data))
                 buffer_append(&seen, json_string_value(data), json_string_length(data));

@@ -250,8 +250,7 @@ int cgroup_remove(const json_t *directories, int timeout_ms, struct error *err)
     int64_t deadline = clock_boottime_ms() + timeout_ms;
     size_t i;
     json_t *value;
-    json_array_foreach(directories, i, value)
-    {
+    json_array_foreach(directories, i, value) {
         if (is_ours(json_string_value(value)) && remove_one(json_string_value(value), deadline, err))
             return -1;
     }
