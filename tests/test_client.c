@@ -291,12 +291,14 @@ START_TEST(what_a_stopping_keeper_refuses_waits_for_its_end)
     spin(2000, &keeper.count, 2);
     for (size_t i = 0; i < 2; i++)
         channel_send(keeper.channel, FRAME_CLOSE, 0, keeper.got[i].stream, NULL, 0);
-    spin(2000, &other.count, 1);
-    ck_assert_int_eq(other.error.code, ERROR_CONFLICT);
+    spin(20, NULL, 0);
     ask(&late, true, 5000);
     spin(50, NULL, 0);
     ck_assert_uint_eq(keeper.count, 2);
+    ck_assert_uint_eq(other.count, 0); /* it has not ended yet */
     leave(&keeper);
+    spin(2000, &other.count, 1);
+    ck_assert_int_eq(other.error.code, ERROR_CONFLICT);
     spin(2000, &warden.count, 1);
     listen_at(&keeper, WS);
     reply(&warden, 0, "{\"record\":{}}");
@@ -307,6 +309,91 @@ START_TEST(what_a_stopping_keeper_refuses_waits_for_its_end)
     spin(2000, &late.count, 1);
     spin(2000, &started.count, 1);
     ck_assert_str_eq(started.ret, "1");
+}
+END_TEST
+
+/* A request that crossed the goodbye was not taken in, one that came before it may have been. */
+START_TEST(a_goodbye_tells_what_was_not_taken_in)
+{
+    struct outcome taken, crossed, late;
+    listen_at(&keeper, WS);
+    listen_at(&warden, "warden");
+    ask(&taken, true, 5000);
+    spin(2000, &keeper.count, 1);
+    channel_send(keeper.channel, FRAME_CLOSE, 0, 0, NULL, 0);
+    ask(&crossed, true, 5000);
+    keeper_client_turn(client); /* sent, and read by nobody */
+    reply(&keeper, 0, "\"done\"");
+    channel_send(keeper.channel, FRAME_END, 0, 0, NULL, 0);
+    channel_write(keeper.channel, NULL);
+    ask(&late, true, 5000);
+    leave(&keeper);
+    spin(2000, &taken.count, 1);
+    ck_assert_str_eq(taken.ret, "\"done\"");
+    spin(2000, &warden.count, 1);
+    listen_at(&keeper, WS);
+    reply(&warden, 0, "{\"record\":{}}");
+    spin(2000, &keeper.count, 3);
+    ck_assert_uint_eq(keeper.count, 3);
+    reply(&keeper, 1, "1");
+    reply(&keeper, 2, "1");
+    spin(2000, &late.count, 1);
+    spin(2000, &crossed.count, 1);
+    ck_assert_str_eq(crossed.ret, "1");
+    ck_assert_str_eq(late.ret, "1");
+}
+END_TEST
+
+START_TEST(after_a_goodbye_nothing_is_sent)
+{
+    struct outcome first, late, other;
+    listen_at(&keeper, WS);
+    listen_at(&warden, "warden");
+    ask(&first, true, 5000);
+    spin(2000, &keeper.count, 1);
+    channel_send(keeper.channel, FRAME_CLOSE, 0, 0, NULL, 0);
+    spin(20, NULL, 0);
+    ask(&late, true, 5000);
+    ask(&other, false, 5000);
+    spin(50, NULL, 0);
+    ck_assert_uint_eq(keeper.count, 1);
+    leave(&keeper); /* without a word: what it had taken in may have been done */
+    spin(2000, &first.count, 1);
+    ck_assert_int_eq(first.error.code, ERROR_UNAVAILABLE);
+    spin(2000, &other.count, 1);
+    ck_assert_int_eq(other.error.code, ERROR_CONFLICT);
+    ck_assert_uint_eq(late.count, 0);
+    spin(2000, &warden.count, 1);
+}
+END_TEST
+
+/* Its key makes it safe to ask again. */
+START_TEST(a_keyed_request_survives_its_keeper)
+{
+    struct outcome o = { 0 };
+    json_auto_t *in = json_object();
+    struct keeper_request request = { .workspace_id = WS,
+                                      .operation = "op",
+                                      .in = in,
+                                      .start = true,
+                                      .idempotency_key = "k",
+                                      .digest = "d",
+                                      .timeout_ms = 5000 };
+    listen_at(&keeper, WS);
+    listen_at(&warden, "warden");
+    keeper_client_request(client, &request, answered, &o);
+    spin(2000, &keeper.count, 1);
+    spin(20, NULL, 0);
+    leave(&keeper);
+    spin(2000, &warden.count, 1);
+    ck_assert_uint_eq(o.count, 0);
+    listen_at(&keeper, WS);
+    reply(&warden, 0, "{\"record\":{}}");
+    spin(2000, &keeper.count, 2);
+    ck_assert_str_eq(keeper.got[0].text, keeper.got[1].text);
+    reply(&keeper, 1, "1");
+    spin(2000, &o.count, 1);
+    ck_assert_str_eq(o.ret, "1");
 }
 END_TEST
 
@@ -446,6 +533,9 @@ int main(void)
     tcase_add_test(all, a_missing_warden_is_called);
     tcase_add_test(all, what_a_dead_keeper_took_in_is_not_sent_twice);
     tcase_add_test(all, what_a_stopping_keeper_refuses_waits_for_its_end);
+    tcase_add_test(all, a_goodbye_tells_what_was_not_taken_in);
+    tcase_add_test(all, after_a_goodbye_nothing_is_sent);
+    tcase_add_test(all, a_keyed_request_survives_its_keeper);
     tcase_add_test(all, deadlines_hold);
     tcase_add_test(all, who_cancels_hears_nothing);
     tcase_add_test(all, one_subscription_serves_all);

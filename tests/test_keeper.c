@@ -655,6 +655,43 @@ START_TEST(test_stop_and_remove)
 }
 END_TEST
 
+static json_t *request_of(const char *operation, json_t *in)
+{
+    return json_pack("{s:s, s:o, s:s, s:s}", "operation", operation, "in", in, "principal", "owner",
+                     "request_id", "r");
+}
+
+/* What it took in is answered before it says so; what came later is nobody's. */
+START_TEST(test_goodbye)
+{
+    begin(NULL, NULL);
+    struct talk *other = connect_to(ws);
+    json_decref(talk_call(other, "record", NULL));
+    uint32_t stop = talk_send(talk, request_of("stop", json_object()));
+    uint32_t late =
+        talk_send(talk, request_of("start", json_pack("{s:s}", "command", "echo ran >>/workspace/late")));
+    uint32_t others =
+        talk_send(other, request_of("start", json_pack("{s:s}", "command", "echo ran >>/workspace/others")));
+    json_auto_t *stopped = talk_wait(talk, stop);
+    ck_assert_ptr_nonnull(json_object_get(stopped, "ret"));
+    ck_assert_ptr_null(talk_wait(talk, late));
+    ck_assert(talk_farewell(talk));
+    json_auto_t *before = talk_wait(other, others);
+    ck_assert(talk_farewell(other));
+    ck_assert_int_eq(house_wait(keeper.pid, 3000), 0);
+    talk_close(other);
+    talk_close(talk);
+    json_decref(keeper.answer);
+    keeper = house_keep(&house, ws, NULL);
+    talk = connect_to(ws);
+    struct told told = { 0 };
+    run("cat late others", NULL, &told);
+    ck_assert_str_eq(buffer_text(&told.out), before != NULL ? "ran\n" : "");
+    told_clear(&told);
+    end();
+}
+END_TEST
+
 static pid_t sandbox_pid(void)
 {
     struct process_identity identity;
@@ -679,6 +716,25 @@ START_TEST(test_sandbox_dies)
     ck_assert(house_wait_state(&house, ws, "stopped", 0));
     told_clear(&told);
     end();
+}
+END_TEST
+
+/* A command that comes just after the sandbox's death is none of those that died with it. */
+START_TEST(test_after_the_sandbox)
+{
+    for (int i = 0; i < 10; i++) {
+        begin(NULL, NULL);
+        int pidfd = process_pidfd_open(sandbox_pid());
+        kill(keeper.pid, SIGSTOP);
+        uint32_t late = talk_send(talk, request_of("start", json_pack("{s:s}", "command", "true")));
+        process_pidfd_signal(pidfd, SIGKILL);
+        ck_assert_int_eq(process_pidfd_wait(pidfd, 5000), 1);
+        close(pidfd);
+        kill(keeper.pid, SIGCONT);
+        ck_assert_ptr_null(talk_wait(talk, late));
+        ck_assert(talk_farewell(talk));
+        end();
+    }
 }
 END_TEST
 
@@ -842,7 +898,9 @@ int main(int argc, char **argv)
                              test_absolute,
                              test_extend,
                              test_stop_and_remove,
+                             test_goodbye,
                              test_sandbox_dies,
+                             test_after_the_sandbox,
                              test_term,
                              test_killed,
                              test_full,

@@ -140,6 +140,15 @@ static void agent_lost(struct keeper *k)
     stop_want(k, "stopped", "the sandbox ended");
 }
 
+bool box_is_over(struct keeper *k)
+{
+    struct pollfd fds[2] = { { .fd = channel_fd(k->agent), .events = POLLRDHUP },
+                             { .fd = k->driver->watch_fd(k->sandbox), .events = POLLIN } };
+    if (!k->agent_gone && poll(fds, 2, 0) > 0)
+        agent_lost(k);
+    return k->agent_gone;
+}
+
 static int read_some(struct keeper *k)
 {
     _cleanup_error_ struct error err = ERROR_INIT;

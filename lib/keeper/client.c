@@ -185,7 +185,8 @@ uint64_t keeper_client_request(struct keeper_client *c, const struct keeper_requ
     set_text(message, "request_id", request->request_id);
     set_text(message, "key", request->idempotency_key);
     set_text(message, "digest", request->digest);
-    return push(c, request->workspace_id, message, request->timeout_ms, request->start, false, answer, user);
+    return push(c, request->workspace_id, message, request->timeout_ms, request->start,
+                request->idempotency_key != NULL, answer, user);
 }
 
 void keeper_client_cancel(struct keeper_client *c, uint64_t number)

@@ -32,7 +32,9 @@ struct keeper_request {
     int64_t timeout_ms; /* then ERROR_TIMEOUT */
 };
 /* Returns a number for keeper_client_cancel. A keeper that dies before it took the request in is started
- * again (start) once; one that dies later: ERROR_UNAVAILABLE, retryable. */
+ * again (start) once, also later where there is a key; else one that dies later: ERROR_UNAVAILABLE,
+ * retryable. A keeper that is about to end is waited for: then who may start it again does, the others get
+ * ERROR_CONFLICT. */
 uint64_t keeper_client_request(struct keeper_client *c, const struct keeper_request *request,
                                keeper_answer *answer, void *user);
 /* The caller loses interest; no answer will come. */

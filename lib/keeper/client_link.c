@@ -295,6 +295,8 @@ static void client_link_down(struct client_link *l)
         p = following;
     }
     orphan_watches(l);
+    if (l->retiring) /* it was live when they came; whoever starts it again is not theirs to stop */
+        fail_unstarted(l);
     if (!LIST_EMPTY(&l->pendings))
         client_link_open(l);
 }
@@ -306,9 +308,7 @@ void client_link_push(struct client_link *l, struct pending *p)
     l->used_ms = clock_boottime_ms();
     if (l->phase == LINK_DOWN) {
         client_link_open(l);
-    } else if (l->phase == LINK_UP && l->retiring) {
-        fail_unstarted(l);
-    } else if (l->phase == LINK_UP) {
+    } else if (l->phase == LINK_UP && !l->retiring) {
         send_pending(l, p);
         client_link_flush(l);
     }
@@ -321,7 +321,7 @@ void client_link_watch(struct client_link *l, struct watch *w)
     l->used_ms = clock_boottime_ms();
     if (l->phase == LINK_DOWN) {
         client_link_open(l);
-    } else if (l->phase == LINK_UP) {
+    } else if (l->phase == LINK_UP && !l->retiring) {
         send_watch(l, w);
         client_link_flush(l);
     }
@@ -348,14 +348,22 @@ static struct pending *find_stream(struct client_link *l, uint32_t stream)
     return NULL; /* cancelled meanwhile */
 }
 
-/* The keeper stops and has not taken this request in. */
+/* The keeper stops and has not taken this request in; stream 0: nor will it any other. */
 static void take_refusal(struct client_link *l, uint32_t stream)
 {
-    struct pending *p = find_stream(l, stream);
+    struct pending *p = stream != 0 ? find_stream(l, stream) : NULL;
     l->retiring = true;
     if (p)
         p->stream = 0;
-    fail_unstarted(l);
+}
+
+/* The keeper has answered all that it took in: the rest crossed its goodbye. */
+static void take_farewell(struct client_link *l)
+{
+    struct pending *p;
+    l->retiring = true;
+    LIST_FOREACH(p, &l->pendings, in_link)
+        p->stream = 0;
 }
 
 static void take_reply(struct client_link *l, uint32_t stream, const char *data, size_t length)
@@ -390,6 +398,8 @@ static void receive(void *user, const struct frame *frame, const char *data, siz
         take_reply(l, frame->stream, data, length);
     else if (frame->type == FRAME_CLOSE)
         take_refusal(l, frame->stream);
+    else if (frame->type == FRAME_END && frame->stream == 0)
+        take_farewell(l);
     else if (frame->type == FRAME_NOTIFY)
         take_notice(l, frame->stream);
 }

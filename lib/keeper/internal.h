@@ -166,6 +166,7 @@ int64_t life_oom_kills(const struct keeper *k);
 /* box.c */
 void box_watch(struct keeper *k);
 void box_flush(struct keeper *k);
+bool box_is_over(struct keeper *k); /* looks whether the sandbox has just ended */
 void box_drain(struct keeper *k,
                int64_t deadline_ms); /* after the sandbox's end: what is left in the channel */
 bool box_start_exec(struct keeper *k, const struct exec *e, const json_t *request); /* false: too large */

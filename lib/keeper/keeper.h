@@ -4,8 +4,10 @@
  *
  * On run/<ws>.sock, frames: REQUEST {"operation", "in", "principal", "request_id", "key"?, "digest"?} ->
  * REPLY, or CLOSE where the keeper is about to end and has not taken it in (start the workspace again, repeat
- * it); SUBSCRIBE exec id -> NOTIFY at once and after each commit that touched the exec, at most one waiting
- * for a worker that does not read; UNSUBSCRIBE. */
+ * it). A keeper that is about to end says CLOSE on stream 0 to all, and END on stream 0 behind its last
+ * reply: what was sent to it and has no answer then was not taken in either. SUBSCRIBE exec id -> NOTIFY at
+ * once and after each commit that touched the exec, at most one waiting for a worker that does not read;
+ * UNSUBSCRIBE. */
 #ifndef KEEPER_KEEPER_H
 #define KEEPER_KEEPER_H
 

@@ -165,6 +165,13 @@ void peers_flush(struct peers *ps)
     peers_reap(ps);
 }
 
+void peers_tell(struct peers *ps, enum frame_type type, uint32_t stream)
+{
+    for (struct peer *p = ps->first; p != NULL; p = p->next)
+        if (!p->doomed)
+            channel_send(p->channel, type, 0, stream, NULL, 0);
+}
+
 void peers_read(struct peers *ps)
 {
     for (struct peer *p = ps->first; p != NULL; p = p->next)

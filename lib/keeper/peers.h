@@ -23,6 +23,8 @@ void peers_free(struct peers *p); /* drops all */
 void peers_close_listener(struct peers *p);
 /* Once a turn: writes what is queued, frees who is gone. */
 void peers_flush(struct peers *p);
+/* A control frame to every peer. */
+void peers_tell(struct peers *p, enum frame_type type, uint32_t stream);
 /* Hears out once more who has sent something, so that nobody's request goes without an answer. */
 void peers_read(struct peers *p);
 /* Writes what is queued, until all is out or the deadline (clock_boottime_ms). */

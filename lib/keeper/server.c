@@ -103,7 +103,7 @@ static void on_request(struct keeper *k, struct peer *peer, const struct frame *
     json_auto_t *message = json_loadb(data, length, JSON_ALLOW_NUL, NULL);
     const char *operation = json_string_value(json_object_get(message, "operation"));
     if (k->stop.wanted ||
-        k->agent_gone) { /* not taken in: the sender may start the workspace again and repeat it */
+        box_is_over(k)) { /* not taken in: the sender may start the workspace again and repeat it */
         channel_send(peer_channel(peer), FRAME_CLOSE, 0, frame->stream, NULL, 0);
         return;
     }

@@ -159,6 +159,7 @@ static void answer(struct keeper *k)
     error_set(&stopping, ERROR_UNAVAILABLE, "%s", k->stop.reason);
     server_fail_calls(k, &stopping);
     peers_read(k->peers);
+    peers_tell(k->peers, FRAME_END, 0);
     peers_drain(k->peers, clock_boottime_ms() + ANSWER_MS);
 }
 
@@ -166,6 +167,8 @@ void stop_now(struct keeper *k)
 {
     log_info("workspace=%s stopping: %s", k->workspace_id, k->stop.reason);
     peers_close_listener(k->peers);
+    peers_tell(k->peers, FRAME_CLOSE, 0);
+    peers_flush(k->peers);
     box_flush(k);
     end_sandbox(k);
     box_drain(k, clock_boottime_ms() + DRAIN_MS);

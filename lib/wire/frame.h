@@ -31,8 +31,11 @@ enum frame_type {
                       FRAME_REPLY */
     FRAME_REPLY,   /* JSON message: {"ret": ...} or {"error": error_pack()} */
     FRAME_DATA,    /* bytes; flags & FRAME_CHANNEL says which */
-    FRAME_END,     /* flags & FRAME_CHANNEL: no more FRAME_DATA of that channel in this direction */
-    FRAME_CLOSE,   /* the stream's number is free again; nothing follows on it */
+    FRAME_END,     /* flags & FRAME_CHANNEL: no more FRAME_DATA of that channel in this direction.
+                    * Keeper -> worker, stream 0: every request that it took in is answered; what has no answer
+                    * by now was not taken in */
+    FRAME_CLOSE,   /* the stream's number is free again; nothing follows on it.
+                    * Keeper -> worker, stream 0: it is about to end, requests wait for that */
     /* worker -> keeper, keeper -> worker */
     FRAME_SUBSCRIBE, /* payload: an exec id; the stream is the subscription's number. Answered with one
                       * FRAME_NOTIFY at once, so that a commit between the subscriber's last read and this is

@@ -215,6 +215,52 @@ START_TEST(idle_and_absolute_timeouts_stop_and_the_next_command_starts)
 }
 END_TEST
 
+/* Commands that come while the workspace stops run in the next one, and never twice. */
+START_TEST(a_command_straight_after_a_stop_runs)
+{
+    char stop[128], exec[128];
+    struct http_options o = { .unchecked = true };
+    snprintf(stop, sizeof stop, "/api/workspaces/%s/stop", ws);
+    snprintf(exec, sizeof exec, "/api/workspaces/%s/exec", ws);
+    pid_t stopper = fork();
+    if (stopper == 0) {
+        for (int k = 0; k < 40; k++) {
+            struct answer a = http_send(the, "POST", stop, &o);
+            if (a.status != 200) {
+                printf("stop: %ld %s\n", a.status, a.body);
+                _exit(1);
+            }
+            answer_clear(&a);
+            sleep_ms(30);
+        }
+        _exit(0);
+    }
+    for (int k = 0; k < 40; k++) {
+        char key[64];
+        snprintf(key, sizeof key, "Idempotency-Key: stop-%d", k);
+        const char *const headers[] = { key, NULL };
+        struct http_options keyed = { .headers = headers,
+                                      .body = "{\"command\": \"echo >>/workspace/log\"}",
+                                      .unchecked = true };
+        struct answer a = http_send(the, "POST", exec, &keyed);
+        ck_assert_msg(a.status == 200, "%d: %ld %s", k, a.status, a.body);
+        answer_clear(&a);
+    }
+    int status = -1;
+    ck_assert_int_eq(waitpid(stopper, &status, 0), stopper);
+    ck_assert_int_eq(status, 0);
+    for (int k = 0; k < 40; k++) { /* by one client, one after the other */
+        json_decref(api(the, 200, "POST", stop, NULL));
+        json_auto_t *ran = api(the, 200, "POST", exec, make_json("{s:s}", "command", "echo hi"));
+        ck_assert_str_eq(member_text(ran, "stdout"), "hi\n");
+    }
+    struct exec_log log;
+    exec_run_command(the, ws, "wc -l <log", &log);
+    ck_assert_int_le(atoi(log.out), 40);
+    exec_log_clear(&log);
+}
+END_TEST
+
 START_TEST(graceful_end_answers_parked_polls)
 {
     char ex[40], path[240];
@@ -250,6 +296,7 @@ int main(void)
     tcase_add_test(c, a_killed_agent_ends_the_workspace_and_is_told);
     tcase_add_test(c, a_killed_master_comes_back);
     tcase_add_test(c, idle_and_absolute_timeouts_stop_and_the_next_command_starts);
+    tcase_add_test(c, a_command_straight_after_a_stop_runs);
     tcase_add_test(c, graceful_end_answers_parked_polls);
     suite_add_tcase(s, c);
     return suite_main(s, NULL);

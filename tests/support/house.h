@@ -62,7 +62,8 @@ uint32_t talk_subscribe(struct talk *t, const char *exec_id);
 /* Waits until at least one NOTIFY came for it since the last call. */
 bool talk_notified(struct talk *t, uint32_t number, int timeout_ms);
 size_t talk_notices(const struct talk *t, uint32_t number); /* so far */
-int talk_error(const json_t *answer);                       /* its code, 0 = none */
+bool talk_farewell(const struct talk *t); /* the keeper has said that it answered all that it took in */
+int talk_error(const json_t *answer);     /* its code, 0 = none */
 
 /* Starts a command; fails the test where that does not work. extra: further members or NULL. */
 void talk_start(struct talk *t, const char *command, json_t *extra, char exec_id[static ID_SIZE]);

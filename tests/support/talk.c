@@ -22,7 +22,7 @@ struct talk {
     struct channel *channel;
     uint32_t next;
     struct reply *replies;
-    bool ended;
+    bool ended, farewell;
     struct {
         uint32_t number;
         size_t total, seen;
@@ -66,6 +66,7 @@ static void receive(void *user, const struct frame *frame, const char *data, siz
                              .message = json_loadb(data, length, JSON_ALLOW_NUL, NULL) };
         t->replies = r;
     }
+    t->farewell |= frame->type == FRAME_END && frame->stream == 0;
     for (size_t i = 0; frame->type == FRAME_NOTIFY && i < t->notice_count; i++)
         if (t->notices[i].number == frame->stream)
             t->notices[i].total++;
@@ -171,6 +172,11 @@ size_t talk_notices(const struct talk *t, uint32_t number)
         if (t->notices[i].number == number)
             return t->notices[i].total;
     return 0;
+}
+
+bool talk_farewell(const struct talk *t)
+{
+    return t->farewell;
 }
 
 int talk_error(const json_t *answer)
