@@ -54,13 +54,14 @@ static void on_ping(struct warden *w, struct peer *peer, uint32_t stream, const 
 
 static const struct request {
     const char *op;
-    bool needs_id;
+    const char
+        *id_in; /* the member that names the workspace; "" = the message itself, NULL = none is named */
     void (*run)(struct warden *w, struct peer *peer, uint32_t stream, const json_t *message, const char *id);
 } requests[] = {
-    { "start", true, on_start },
-    { "create", true, on_create },
-    { "remove", true, on_remove },
-    { "ping", false, on_ping },
+    { "start", "", on_start },
+    { "create", "record", on_create },
+    { "remove", "", on_remove },
+    { "ping", NULL, on_ping },
 };
 
 static const struct request *find_request(const char *op)
@@ -71,11 +72,10 @@ static const struct request *find_request(const char *op)
     return NULL;
 }
 
-static const char *workspace_of(const json_t *message)
+static const char *workspace_of(const struct request *request, const json_t *message)
 {
-    const json_t *from =
-        json_object_get(message, "workspace_id") != NULL ? message : json_object_get(message, "record");
-    return json_string_value(json_object_get(from, "workspace_id"));
+    const json_t *in = request->id_in[0] != '\0' ? json_object_get(message, request->id_in) : message;
+    return json_string_value(json_object_get(in, "workspace_id"));
 }
 
 static void peer_frame(void *user, struct peer *peer, const struct frame *frame, const char *data,
@@ -85,10 +85,11 @@ static void peer_frame(void *user, struct peer *peer, const struct frame *frame,
         return;
     json_auto_t *message = json_loadb(data, length, 0, NULL);
     const struct request *request = find_request(json_string_value(json_object_get(message, "op")));
-    const char *id = workspace_of(message);
+    bool names = request != NULL && request->id_in != NULL;
+    const char *id = names ? workspace_of(request, message) : NULL;
     if (request == NULL)
         refuse(peer, frame->stream, ERROR_INVALID, "no such request");
-    else if (request->needs_id && !id_is_valid(ID_WORKSPACE, id))
+    else if (names && !id_is_valid(ID_WORKSPACE, id))
         refuse(peer, frame->stream, ERROR_INVALID, "no workspace is named");
     else
         request->run(user, peer, frame->stream, message, id);
