@@ -3,6 +3,7 @@
  * nothing. */
 #include "lib/base/process.h"
 #include "lib/keeper/internal.h"
+#include "lib/schema/field.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,7 +15,7 @@
 
 static json_t *parse_object(const char *data, size_t length)
 {
-    json_t *message = json_loadb(data, length, 0, NULL);
+    json_t *message = field_parse_json(data, length, NULL);
     if (json_is_object(message))
         return message;
     json_decref(message);
@@ -93,6 +94,8 @@ static void on_exit_frame(struct keeper *k, struct exec *e, const struct frame *
     json_auto_t *message = parse_object(data, length);
     int status = member_int(message, "status");
     (void)frame;
+    if (!json_is_integer(json_object_get(message, "status"))) /* no end is made up: the close tells of one */
+        return;
     bool oom = json_is_true(json_object_get(message, "oom_killed")) ||
                (looks_killed(status) && life_oom_kills(k) > e->oom_base);
     journal_add(k, e, ENTRY_EXIT, status, oom);

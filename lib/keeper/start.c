@@ -15,11 +15,13 @@
 #define LINE_MAX_BYTES    (1u << 20)
 #define IDEMPOTENCY_TTL_S 86400
 #define LOCK_WAIT_MS      3000
+#define SPEC_MOST         1e12 /* so that seconds are still microseconds, and MiB bytes */
 
 int64_t spec_integer(const json_t *record, const char *name, int64_t otherwise)
 {
     const json_t *value = json_object_get(json_object_get(record, "spec"), name);
-    return json_is_number(value) ? (int64_t)json_number_value(value) : otherwise;
+    double number = json_number_value(value);
+    return json_is_number(value) && number > -SPEC_MOST && number < SPEC_MOST ? (int64_t)number : otherwise;
 }
 
 int keeper_patch(struct keeper *k, json_t *changes, struct error *err)
