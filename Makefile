@@ -38,6 +38,7 @@ Q = @
 say = @printf '  %-7s %s\n'
 endif
 
+, := ,
 # Packages by their Debian names; `make deps` installs what is missing.
 PACKAGES = gcc make pkg-config libfcgi-dev libjansson-dev libcurl4-openssl-dev liblmdb-dev check libseccomp-dev \
 	libsodium-dev bubblewrap lighttpd procps curl jq python3 python3-venv git
@@ -124,24 +125,39 @@ bench: deps
 	@for b in $(BENCHES); do $$b || exit 1; done
 
 # Each fuzz target is a LLVMFuzzerTestOneInput in tests/fuzz/fuzz_NAME.c with a corpus in tests/fuzz/corpus/NAME; `make check` replays the
-# corpora without libFuzzer, `make fuzz FUZZ_SECONDS=60` looks for more with clang.
+# corpora without libFuzzer, `make fuzz FUZZ_SECONDS=60 FUZZ_JOBS=1 FUZZ_ONLY="page json"` looks for more with clang, in build/fuzz.
+# A target that stands in for processes or the clock is linked with --wrap.
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_REPLAYS := $(patsubst %,$(BUILD)/tests/fuzz/replay_%,$(FUZZ_NAMES))
+FUZZERS := $(patsubst %,$(BUILD)/tests/fuzz/fuzz_%,$(FUZZ_NAMES))
 FUZZ_SECONDS ?= 60
-FUZZ_FLAGS = -std=gnu17 -D_GNU_SOURCE -I. -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -w
-.PHONY: replays
+FUZZ_JOBS ?= 1
+FUZZ_ONLY ?= $(FUZZ_NAMES)
+wrap = $(patsubst %,-Wl$(,)--wrap=%,$(1))
+FUZZ_LINK_agent = $(call wrap,supervise_start tree_kill_round tree_signal waitpid poll loop_turn)
+FUZZ_LINK_keeper = $(call wrap,clock_boottime_ms)
+FUZZ_LINK_warden = $(call wrap,child_start reactor_turn)
+AGENT_OBJECTS := $(call objects,$(AGENT_SOURCES) $(BASE_SOURCES))
+.PHONY: replays fuzzers
 replays: $(FUZZ_REPLAYS)
+fuzzers: $(FUZZERS)
+$(BUILD)/tests/fuzz/replay_agent: $(BUILD)/tests/fuzz/fuzz_agent.o $(BUILD)/tests/fuzz/replay.o $(AGENT_OBJECTS)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_LDFLAGS) $(FUZZ_LINK_agent) -o $@ $^ $(AGENT_LIBS)
 $(BUILD)/tests/fuzz/replay_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/replay.o $(LIBRARY)
 	$(say) LINK $@
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS)
-build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(BASE_SOURCES) $(HOUSE_SOURCES) $(FRONT_SOURCES)
-	@mkdir -p $(@D)
-	$(say) FUZZ $@
-	$(Q)clang $(FUZZ_FLAGS) -o $@ $^ $(MAIN_LIBS)
-fuzz: deps $(patsubst %,build/fuzz/fuzz_%,$(FUZZ_NAMES))
-	@for n in $(FUZZ_NAMES); do mkdir -p build/fuzz/found/$$n; echo "fuzzing $$n for $(FUZZ_SECONDS) s"; \
-	  build/fuzz/fuzz_$$n -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
-	    -artifact_prefix=build/fuzz/crash-$$n- build/fuzz/found/$$n tests/fuzz/corpus/$$n 2>&1 | grep -v '^INFO' || exit 1; done
+	$(Q)$(CC) $(ALL_LDFLAGS) $(FUZZ_LINK_$*) -o $@ $^ $(TEST_LIBS)
+$(BUILD)/tests/fuzz/fuzz_agent: $(BUILD)/tests/fuzz/fuzz_agent.o $(AGENT_OBJECTS)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $(FUZZ_LINK_agent) -o $@ $^ $(AGENT_LIBS)
+$(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(LIBRARY)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $(FUZZ_LINK_$*) -o $@ $^ $(TEST_LIBS)
+fuzz: deps
+	@$(MAKE) --no-print-directory deps PACKAGES="clang libclang-rt-dev"
+	@$(MAKE) --no-print-directory BUILD=build/fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined CFLAGS='-O1 -g' \
+	  $(patsubst %,build/fuzz/tests/fuzz/fuzz_%,$(FUZZ_ONLY))
+	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS) $(FUZZ_JOBS) $(FUZZ_ONLY)
 
 openapi: programs
 	$(BUILD)/workspace-fcgi describe openapi --state .run > openapi/openapi.json
@@ -173,7 +189,7 @@ help:
 	@echo '                PORT=$(PORT) HOST=$(HOST) STATE=$(STATE) WORKERS=$(WORKERS) TOKEN= may be given; WORKSPACE_* settings pass through'
 	@echo 'make check      the test suite; SANITIZE=address,undefined builds into build/asan'
 	@echo 'make bench      the figures of README, "How fast it is"; ONLY="start read" runs some'
-	@echo 'make fuzz       libFuzzer on every parser, FUZZ_SECONDS=$(FUZZ_SECONDS) each (clang)'
+	@echo 'make fuzz       libFuzzer on every parser, FUZZ_SECONDS=$(FUZZ_SECONDS) each, FUZZ_JOBS=$(FUZZ_JOBS) at a time; FUZZ_ONLY="page json" some (clang)'
 	@echo 'make openapi    write openapi/ and conf/workspace-fcgi.conf anew from the tables'
 	@echo 'make fmt        clang-format;  make nightly  every longer suite;  make install PREFIX=$(PREFIX) DESTDIR='
 
