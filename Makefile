@@ -122,7 +122,7 @@ tests-one: tests
 bench-build: programs $(BENCHES)
 bench: deps
 	$(call build,a minute) bench-build
-	@for b in $(BENCHES); do $$b || exit 1; done
+	@failed=0; for b in $(BENCHES); do $$b || failed=1; done; exit $$failed
 
 # Each fuzz target is a LLVMFuzzerTestOneInput in tests/fuzz/fuzz_NAME.c with a corpus in tests/fuzz/corpus/NAME; `make check` replays the
 # corpora without libFuzzer, `make fuzz FUZZ_SECONDS=60 FUZZ_JOBS=1 FUZZ_ONLY="page json"` looks for more with clang, in build/fuzz.

@@ -4,6 +4,7 @@
 #include "lib/base/ids.h"
 #include "tests/bench/clients.h"
 #include "tests/bench/figures.h"
+#include "tests/bench/measure.h"
 #include "tests/support/instance.h"
 #include "tests/support/must.h"
 
@@ -37,38 +38,6 @@ static double plain_first_byte(const char *const *argv)
     return took;
 }
 
-/* GET of an exec's events; the answer must be 200. */
-static struct answer get_events(const char *id, const char *ex, const char *query)
-{
-    char path[300];
-    struct http_options quick = { .unchecked = true };
-    snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/events?%s", id, ex, query);
-    struct answer a = http_send(the, "GET", path, &quick);
-    must(a.status == 200, "%ld %.200s", a.status, a.body);
-    return a;
-}
-
-static void wait_first_stdout(const char *id, const char *ex)
-{
-    for (long cursor = 0;;) {
-        char query[80];
-        snprintf(query, sizeof query, "cursor=%ld&wait_seconds=10", cursor);
-        struct answer a = get_events(id, ex, query);
-        bool found = strstr(a.body, "\"stdout\"") != NULL;
-        cursor = (long)member_number(a.json, "next_cursor");
-        answer_clear(&a);
-        if (found)
-            return;
-    }
-}
-
-static void end_exec(const char *ex)
-{
-    char path[200];
-    snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/cancel", ws, ex);
-    json_decref(api(the, 200, "POST", path, make_json("{s:s}", "signal_name", "KILL")));
-}
-
 static void bench_create(void)
 {
     struct samples measured = { 0 }, plain = { 0 };
@@ -87,12 +56,8 @@ static void bench_create(void)
                                          "-lc",         "echo hi",
                                          NULL };
     for (int k = 0; k < 40; k++) {
-        char id[40], ex[40];
-        double started = now_us();
-        workspace_create(the, NULL, id);
-        exec_start_command(the, id, "echo hi", ex);
-        wait_first_stdout(id, ex);
-        samples_add(&measured, (now_us() - started) / 1000);
+        char id[40];
+        samples_add(&measured, measure_create(the, id, NULL));
         samples_add(&plain, plain_first_byte(bwrap));
         workspace_terminate(the, id);
     }
@@ -106,11 +71,7 @@ static void bench_start(void)
     struct samples measured = { 0 }, plain = { 0 };
     static const char *const bash[] = { "env", "-i", "HOME=/tmp", "bash", "-lc", "echo hi", NULL };
     for (int k = 0; k < 200; k++) {
-        char ex[40];
-        double started = now_us();
-        exec_start_command(the, ws, "echo hi", ex);
-        wait_first_stdout(ws, ex);
-        samples_add(&measured, (now_us() - started) / 1000);
+        samples_add(&measured, measure_start(the, ws));
         samples_add(&plain, plain_first_byte(bash));
     }
     table_times("start -> first stdout event (env -i bash -lc)", &measured, &plain, 5);
@@ -118,47 +79,20 @@ static void bench_start(void)
     samples_free(&plain);
 }
 
-/* A command that prints its own clock at each turn; what a client reads is told against that stamp. */
-#define STAMPS                                                                                               \
-    "python3 -uc 'import time\nfor k in range(%d):\n  time.sleep(%s)\n  print(\"stamp\", "                   \
-    "time.monotonic_ns(), flush=True)'"
-
-static double stamp_in(const char *text)
-{
-    const char *last = NULL;
-    for (const char *at = text; (at = strstr(at, "stamp ")); at++)
-        last = at;
-    return last ? strtod(last + 6, NULL) / 1000 : 0;
-}
-
 static void plain_wake(struct samples *plain, int count, const char *pause)
 {
     char command[300], line[100];
-    snprintf(command, sizeof command, STAMPS, count, pause);
+    snprintf(command, sizeof command, MEASURE_STAMPS, count, pause);
     FILE *pipe = popen(command, "r");
     while (fgets(line, sizeof line, pipe))
-        samples_add(plain, (now_us() - stamp_in(line)) / 1000);
+        samples_add(plain, (now_us() - measure_stamp_in(line)) / 1000);
     pclose(pipe);
 }
 
 static void bench_wake_one(void)
 {
     struct samples measured = { 0 }, plain = { 0 };
-    char command[300], ex[40];
-    snprintf(command, sizeof command, STAMPS, 100, "0.03");
-    exec_start_command(the, ws, command, ex);
-    long cursor = 0;
-    for (bool ended = false; !ended;) {
-        char query[80];
-        snprintf(query, sizeof query, "cursor=%ld&wait_seconds=10", cursor);
-        struct answer a = get_events(ws, ex, query);
-        double stamp = stamp_in(a.body);
-        if (stamp > 0)
-            samples_add(&measured, (now_us() - stamp) / 1000);
-        cursor = (long)member_number(a.json, "next_cursor");
-        ended = strstr(a.body, "\"exit\"") != NULL;
-        answer_clear(&a);
-    }
+    measure_wake(the, ws, 100, "0.03", &measured);
     plain_wake(&plain, 100, "0.03");
     table_times("command writes -> client has it, 1 parked (pipe)", &measured, &plain, 2);
     samples_free(&measured);
@@ -169,14 +103,14 @@ static void bench_wake_many(void)
 {
     struct samples measured = { 0 };
     char command[300], ex[40];
-    snprintf(command, sizeof command, STAMPS, 14, "1");
+    snprintf(command, sizeof command, MEASURE_STAMPS, 14, "1");
     exec_start_command(the, ws, command, ex);
     exec_wait_output(the, ws, ex, "stamp", 10000);
     for (int round = 0; round < 8; round++)
-        clients_park_and_wake(the, ws, ex, 500, stamp_in, &measured);
+        clients_park_and_wake(the, ws, ex, 500, measure_stamp_in, &measured);
     table_times("the same, 500 parked on one exec", &measured, NULL, 25);
     samples_free(&measured);
-    end_exec(ex);
+    measure_cancel(the, ws, ex);
 }
 
 static void bench_status(void)
@@ -190,7 +124,7 @@ static void bench_status(void)
     table_number("status GETs, 32 at a time (/healthz)", rate, "/s", plain, 15000, 1);
     table_times("  latency of each", &latency, NULL, 0);
     samples_free(&latency);
-    end_exec(ex);
+    measure_cancel(the, ws, ex);
 }
 
 #define WRITER "yes 0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789abc | head -c %ld"
@@ -272,7 +206,7 @@ static void bench_parked_memory(void)
     table_number("two workers holding 10,000 parked polls (none)", after / 1024, "MiB PSS", before / 1024, 32,
                  0);
     clients_unpark(parked);
-    end_exec(ex);
+    measure_cancel(the, ws, ex);
 }
 
 int main(void)

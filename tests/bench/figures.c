@@ -3,6 +3,7 @@
 
 #include "lib/base/memory.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -75,6 +76,30 @@ void table_number(const char *name, double measured, const char *unit, double pl
         snprintf(want, sizeof want, "%s %.0f", at_least ? ">=" : "<=", reach);
     printf("%-50s %10.2f %-21s %12s %12s%s\n", name, measured, unit, other, want, short_of ? "  MISSED" : "");
     missed += short_of;
+    fflush(stdout);
+}
+
+void table_load_begin(void)
+{
+    printf("%-50s %10s %10s %10s %12s %12s %7s %12s\n", "under load", "p50", "p95", "p99", "idle p50",
+           "idle p99", "ratio", "p99 to reach");
+}
+
+void table_load(const char *name, struct samples *loaded, struct samples *idle, double reach)
+{
+    double p50 = samples_percentile(loaded, 50), p99 = samples_percentile(loaded, 99),
+           idle_p50 = samples_percentile(idle, 50);
+    double idle_p99 = samples_percentile(idle, 99);
+    bool over = reach > 0 && p99 > reach, busy = over && idle_p99 > reach;
+    char want[32] = "-";
+    if (reach > 0)
+        snprintf(want, sizeof want, "<= %.0f ms", reach);
+    printf("%-50s %7.2f ms %7.2f ms %7.2f ms %9.2f ms %9.2f ms %7.1f %12s%s\n", name, p50,
+           samples_percentile(loaded, 95), p99, idle_p50, idle_p99, idle_p50 > 0 ? p50 / idle_p50 : 0, want,
+           busy   ? "  not told: the machine is busy, idle is over it too"
+           : over ? "  MISSED"
+                  : "");
+    missed += over && !busy;
     fflush(stdout);
 }
 

@@ -21,6 +21,10 @@ void table_times(const char *name, struct samples *measured, struct samples *pla
 /* One number; at_least: reach is a lower bound. plain < 0 = none. */
 void table_number(const char *name, double measured, const char *unit, double plain, double reach,
                   int at_least);
+/* Under load beside idle, with the ratio of the medians; reach (0 = none) is for the 99th percentile under
+ * load, and says nothing where the idle one is over it already: then others use the machine. */
+void table_load_begin(void);
+void table_load(const char *name, struct samples *loaded, struct samples *idle, double reach);
 int table_end(void); /* 0 = every figure was reached */
 
 #endif

@@ -60,7 +60,15 @@ static int free_port(void)
     return ntohs(address.sin_port);
 }
 
-/* World-executable folders so that www-data reaches the state directory; the state itself is private. */
+/* Whom the workers become where the test is root. Another user's limits (inotify, epoll) are then another's
+ * too. */
+static const struct passwd *worker_user(void)
+{
+    const char *name = getenv("WORKSPACE_USER");
+    return getpwnam(name && *name ? name : "www-data");
+}
+
+/* World-executable folders so that that user reaches the state directory; the state itself is private. */
 static char *make_state_dir(void)
 {
     char *path = xstrdup("/tmp/wsf-test-XXXXXX");
@@ -89,7 +97,7 @@ static void child_exec(const struct instance *i, const struct instance_options *
     for (const char *const *e = options ? options->environment : NULL; e && *e; e++)
         putenv(xstrdup(*e));
     if (options && options->unprivileged && geteuid() == 0)
-        become(getpwnam("www-data"));
+        become(worker_user());
     execl(i->program, "workspace-fcgi", "run", "--state", i->state_dir, (char *)NULL);
     _exit(127);
 }
@@ -119,7 +127,7 @@ struct instance *instance_start(const struct instance_options *options)
     i->state_dir = i->folder ? xasprintf("%s/state", i->folder) : xstrdup(options->state_dir);
     if (i->folder) {
         must_hold(mkdir(i->state_dir, 0755) == 0);
-        const struct passwd *user = getpwnam("www-data");
+        const struct passwd *user = worker_user();
         if (geteuid() == 0 && user)
             must_hold(chown(i->state_dir, user->pw_uid, user->pw_gid) == 0);
     }
