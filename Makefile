@@ -102,17 +102,17 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIBRARY)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-.PHONY: run check check-layers bench bench-build fuzz fmt install help nightly openapi
+.PHONY: run check check-layers bench bench-build fuzz fuzz-http fmt install help nightly openapi
 
 run: deps
 	$(call build,half a minute) programs
 	@PORT='$(PORT)' HOST='$(HOST)' WORKERS='$(WORKERS)' TOKEN='$(TOKEN)' exec $(BUILD)/workspace-fcgi run --state '$(abspath $(STATE))'
 
 # What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too.
-RUN_TESTS = tests/openapi_validate.sh $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash,$(HTTP_TESTS))))
+RUN_TESTS = tests/openapi_validate.sh $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS) $(HTTP_FUZZER) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash,$(HTTP_TESTS))))
 
 check: deps
-	$(call build,a minute and a half) WERROR=-Werror programs tests replays
+	$(call build,a minute and a half) WERROR=-Werror programs tests replays $(HTTP_FUZZER)
 	@tests/check_layers.sh
 	@tests/run.sh $(BUILD) $(RUN_TESTS)
 
@@ -158,6 +158,17 @@ fuzz: deps
 	@$(MAKE) --no-print-directory BUILD=build/fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined CFLAGS='-O1 -g' \
 	  $(patsubst %,build/fuzz/tests/fuzz/fuzz_%,$(FUZZ_ONLY))
 	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS) $(FUZZ_JOBS) $(FUZZ_ONLY)
+
+# Whole requests at a living installation, drawn from the table of operations; `make check` runs 25 seconds of a fixed seed.
+SECONDS ?= 300
+SEED ?= 0
+HTTP_FUZZER := $(BUILD)/tests/fuzz/http_fuzzer
+$(HTTP_FUZZER): $(BUILD)/tests/fuzz/http_fuzzer.o $(BUILD)/tests/fuzz/values.o $(LIBRARY)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS)
+fuzz-http: deps
+	@$(MAKE) --no-print-directory programs $(HTTP_FUZZER)
+	@$(HTTP_FUZZER) $(SECONDS) $(SEED)
 
 openapi: programs
 	$(BUILD)/workspace-fcgi describe openapi --state .run > openapi/openapi.json

@@ -200,21 +200,23 @@ static json_t *error_schema(void)
 static const struct {
     const char *status, *name, *text;
     unsigned flags; /* only for operations with one of these; 0 = all */
+    bool body;      /* only for those that take one */
 } problems[] = {
-    { "400", "Invalid", "A rule between fields, or broken JSON.", 0 },
-    { "401", "Unauthorized", "No token, or a wrong one.", 0 },
-    { "403", "Forbidden", "The token may not do this.", 0 },
-    { "404", "NotFound", "Not known, or another principal's.", OP_ON_WORKSPACE },
-    { "409", "Conflict", "Not in this state, or in conflict with another request.", 0 },
-    { "413", "TooLarge", "The body is too large.", 0 },
-    { "422", "Validation", "A field is missing, unknown, of a wrong type or out of bounds.", 0 },
-    { "429", "TooMany", "Too many at once; see Retry-After.", 0 },
-    { "500", "Internal", "A fault of the gateway.", 0 },
-    { "501", "Unsupported", "This driver cannot.", 0 },
-    { "502", "Driver", "The driver failed.", 0 },
-    { "503", "Unavailable", "Not ready, or no token is configured.", 0 },
-    { "504", "Timeout", "The driver took too long.", 0 },
-    { "507", "Full", "The disk or the store is full.", 0 },
+    { "400", "Invalid", "A rule between fields, or broken JSON.", 0, false },
+    { "401", "Unauthorized", "No token, or a wrong one.", 0, false },
+    { "403", "Forbidden", "The token may not do this.", 0, false },
+    { "404", "NotFound", "Not known, or another principal's.", OP_ON_WORKSPACE, false },
+    { "409", "Conflict", "Not in this state, or in conflict with another request.", 0, false },
+    { "413", "TooLarge", "The body is too large.", 0, false },
+    { "415", "MediaType", "The body is not application/json.", 0, true },
+    { "422", "Validation", "A field is missing, unknown, of a wrong type or out of bounds.", 0, false },
+    { "429", "TooMany", "Too many at once; see Retry-After.", 0, false },
+    { "500", "Internal", "A fault of the gateway.", 0, false },
+    { "501", "Unsupported", "This driver cannot.", 0, false },
+    { "502", "Driver", "The driver failed.", 0, false },
+    { "503", "Unavailable", "Not ready, or no token is configured.", 0, false },
+    { "504", "Timeout", "The driver took too long.", 0, false },
+    { "507", "Full", "The disk or the store is full.", 0, false },
 };
 
 static json_t *answer(const struct op *op, enum document document)
@@ -234,7 +236,7 @@ static json_t *responses(const struct op *op, enum document document)
     json_t *ret = json_pack("{s:o}", "200", answer(op, document));
 
     for (size_t i = 0; document == DOCUMENT_FULL && i < N_ELEMENTS(problems); i++)
-        if (!problems[i].flags || op->flags & problems[i].flags)
+        if ((!problems[i].flags || op->flags & problems[i].flags) && (!problems[i].body || has_body(op)))
             json_object_set_new(
                 ret, problems[i].status,
                 json_pack("{s:o}", "$ref", json_sprintf("#/components/responses/%s", problems[i].name)));

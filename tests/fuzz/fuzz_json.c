@@ -19,8 +19,10 @@ static void measure(const json_t *value, long depth, struct shape *shape)
     shape->values++;
     if (nests && depth + 1 > shape->depth)
         shape->depth = depth + 1;
-    json_object_foreach((json_t *)value, name, member) measure(member, depth + 1, shape);
-    json_array_foreach(value, index, member) measure(member, depth + 1, shape);
+    json_object_foreach((json_t *)value, name, member)
+        measure(member, depth + 1, shape);
+    json_array_foreach(value, index, member)
+        measure(member, depth + 1, shape);
 }
 
 static void check_taken(json_t *value)

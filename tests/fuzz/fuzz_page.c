@@ -140,8 +140,7 @@ static void take_page(const struct page_request *request, const struct page *pag
     holds(value != NULL);
     holds(field_check_result(op_find("getRealtimeWorkspaceExecEvents")->result, value, NULL) == 0);
     check_bound(request, page, out);
-    json_array_foreach(json_object_get(value, "events"), index, event)
-    {
+    json_array_foreach(json_object_get(value, "events"), index, event) {
         holds(json_integer_value(json_object_get(event, "seq")) == (json_int_t)(request->cursor + index + 1));
         take_event(event, read);
     }

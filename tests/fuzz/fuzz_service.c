@@ -132,7 +132,8 @@ static void check_result(const struct op *op, const json_t *value)
     size_t index;
     if ((op->flags & OP_LIST) == 0)
         check_value(op, value);
-    json_array_foreach(value, index, item) check_value(op, item);
+    json_array_foreach(value, index, item)
+        check_value(op, item);
 }
 
 static void check_refusal(int status, const json_t *value)
