@@ -19,6 +19,7 @@ struct service {
     int wish_fd; /* -1 = none */
     struct state *state;
     struct events_cache *events;
+    struct loop_timer sweep; /* of events */
     struct keeper_client *client;
     struct loop_watch *client_watch;
     struct routes *routes;       /* rest.c */

@@ -15,6 +15,7 @@
 #include <sys/epoll.h>
 
 #define EVENTS_CACHED 256
+#define SWEEP_MS      10000
 
 static void ensure_warden(void *user)
 {
@@ -31,6 +32,13 @@ static void client_ready(void *user, uint32_t events)
     (void)events;
     struct service *s = user;
     keeper_client_turn(s->client);
+}
+
+static void sweep(void *user)
+{
+    struct service *s = user;
+    events_cache_sweep(s->events);
+    loop_timer_start(s->loop, &s->sweep, clock_boottime_ms() + SWEEP_MS, sweep, s);
 }
 
 struct service *service_new(struct loop *l, const struct config *config, const char *program,
@@ -52,6 +60,7 @@ struct service *service_new(struct loop *l, const struct config *config, const c
     s->documents = documents_new(config);
     s->tools = mcp_tools_new(config);
     s->waiting = wait_new(s);
+    sweep(s);
     s->checks_results = log_enabled(LOG_LEVEL_DEBUG);
     return s;
 }
@@ -60,6 +69,7 @@ void service_free(struct service *s)
 {
     if (!s)
         return;
+    loop_timer_stop(s->loop, &s->sweep);
     wait_free(s->waiting);
     loop_unwatch(s->client_watch);
     keeper_client_free(s->client);

@@ -8,6 +8,7 @@
 #include "tests/support/scratch.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
@@ -491,6 +492,33 @@ START_TEST(a_cache_sees_that_logs_were_replaced)
 }
 END_TEST
 
+static size_t open_descriptors(void)
+{
+    size_t count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count;
+}
+
+START_TEST(a_cache_lets_go_of_what_was_removed)
+{
+    char id[ID_SIZE];
+    struct events_cache *cache = events_cache_new(scratch, 2);
+    size_t before = open_descriptors();
+    write_in_child(3, id);
+    ck_assert_ptr_nonnull(events_cache_get(cache, workspace, &err));
+    events_cache_sweep(cache);
+    ck_assert_uint_gt(open_descriptors(), before);
+    ck_assert_int_eq(events_discard(scratch, workspace, &err), 0);
+    usleep(150000);
+    events_cache_sweep(cache);
+    ck_assert_uint_eq(open_descriptors(), before);
+    events_cache_free(cache);
+}
+END_TEST
+
 START_TEST(a_cache_is_bounded)
 {
     char workspaces[5][ID_SIZE], ids[5][ID_SIZE];
@@ -812,6 +840,7 @@ int main(void)
         a_full_map_grows_unseen,
         two_processes_read_while_one_writes,
         a_cache_sees_that_logs_were_replaced,
+        a_cache_lets_go_of_what_was_removed,
         a_cache_is_bounded,
         the_owner_of_the_directory_reads_what_root_wrote,
         dead_readers_are_cleared,

@@ -146,6 +146,13 @@ struct events_reader *events_cache_get(struct events_cache *c, const char *works
     return r;
 }
 
+void events_cache_sweep(struct events_cache *c)
+{
+    for (size_t i = c->count; i > 0; i--)
+        if (!is_current(c, c->readers[i - 1]))
+            remove_at(c, i - 1);
+}
+
 void events_cache_drop(struct events_cache *c, const char *workspace_id)
 {
     if (!id_is_valid(ID_WORKSPACE, workspace_id))
