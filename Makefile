@@ -63,6 +63,8 @@ HTTP_TESTS := $(patsubst tests/http/%.c,$(BUILD)/tests/http/%,$(wildcard tests/h
 CONTRACT_TESTS := $(patsubst tests/contract/%.c,$(BUILD)/tests/contract/%,$(wildcard tests/contract/test_*.c))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/bench_*.c))
 BENCH_SUPPORT := $(call objects,$(filter-out tests/bench/bench_%.c,$(wildcard tests/bench/*.c)))
+CHAOS_SUPPORT := $(call objects,$(filter-out tests/chaos/chaos.c tests/chaos/soak.c tests/chaos/clock.c,$(wildcard tests/chaos/*.c)))
+CHAOS := $(BUILD)/tests/chaos/chaos $(BUILD)/tests/chaos/clock.so
 TESTS := $(UNIT_TESTS) $(CONTRACT_TESTS) $(HTTP_TESTS)
 
 # All cores, unless the person said how many.
@@ -98,11 +100,20 @@ $(BENCHES): $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BENCH_SUPPORT) $(
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
+$(BUILD)/tests/chaos/clock.so: tests/chaos/clock.c
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE $(WARNINGS) $(WERROR) -O2 -shared -fPIC -o $@ $<
+
+$(BUILD)/tests/chaos/chaos $(BUILD)/tests/chaos/soak: %: %.o $(CHAOS_SUPPORT) $(LIBRARY)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS) -lm
+
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIBRARY)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-.PHONY: run check check-layers bench bench-build fuzz fuzz-http fmt install help nightly openapi
+.PHONY: chaos soak run check check-layers bench bench-build fuzz fuzz-http fmt install help nightly openapi
 
 run: deps
 	$(call build,half a minute) programs
@@ -111,10 +122,22 @@ run: deps
 # What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too.
 RUN_TESTS = tests/openapi_validate.sh $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS) $(HTTP_FUZZER) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash,$(HTTP_TESTS))))
 
+check: CHAOS_SECONDS ?= 90
 check: deps
-	$(call build,a minute and a half) WERROR=-Werror programs tests replays $(HTTP_FUZZER)
+	$(call build,a minute and a half) WERROR=-Werror programs tests replays $(HTTP_FUZZER) $(CHAOS)
 	@tests/check_layers.sh
-	@tests/run.sh $(BUILD) $(RUN_TESTS)
+	@CHAOS_SECONDS=$(CHAOS_SECONDS) CHAOS_SEED=20 tests/run.sh $(BUILD) $(RUN_TESTS) $(BUILD)/tests/chaos/chaos
+
+# Everything is killed, stopped, filled and broken while commands run whose output is known; SEED repeats a run's decisions.
+chaos: CHAOS_SECONDS ?= 300
+chaos: deps
+	$(call build,a minute) programs $(CHAOS)
+	@CHAOS_SECONDS=$(CHAOS_SECONDS) SEED=$(SEED) $(BUILD)/tests/chaos/chaos
+
+SOAK_SECONDS ?= 3600
+soak: deps
+	$(call build,a minute) programs $(BUILD)/tests/chaos/soak
+	@SOAK_SECONDS=$(SOAK_SECONDS) $(BUILD)/tests/chaos/soak
 
 tests-one: tests
 	@tests/run.sh $(BUILD) $(ONE)
@@ -201,6 +224,8 @@ help:
 	@echo 'make check      the test suite; SANITIZE=address,undefined builds into build/asan'
 	@echo 'make bench      the figures of README, "How fast it is"; ONLY="start read" runs some'
 	@echo 'make fuzz       libFuzzer on every parser, FUZZ_SECONDS=$(FUZZ_SECONDS) each, FUZZ_JOBS=$(FUZZ_JOBS) at a time; FUZZ_ONLY="page json" some (clang)'
+	@echo 'make chaos      kill, stop, fill and break everything for CHAOS_SECONDS=300 and compare every byte; SEED= repeats a run'
+	@echo 'make soak       full speed for SOAK_SECONDS=$(SOAK_SECONDS); fails where memory, descriptors, files or latencies grow'
 	@echo 'make openapi    write openapi/ and conf/workspace-fcgi.conf anew from the tables'
 	@echo 'make fmt        clang-format;  make nightly  every longer suite;  make install PREFIX=$(PREFIX) DESTDIR='
 

@@ -134,7 +134,9 @@ struct instance *instance_start(const struct instance_options *options)
     id_random_hex(i->token, 40);
     snprintf(i->url, sizeof i->url, "http://127.0.0.1:%d", i->port);
     i->program = xstrdup(build_path("workspace-fcgi"));
-    i->log_path = xasprintf("%s/test.log", i->folder ? i->folder : i->state_dir);
+    i->log_path = options && options->log_path
+                      ? xstrdup(options->log_path)
+                      : xasprintf("%s/test.log", i->folder ? i->folder : i->state_dir);
     _cleanup_close_ int log_fd = open(i->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     must_hold(log_fd >= 0);
     i->pid = fork();

@@ -15,6 +15,7 @@ struct instance_options {
     const char *const *environment; /* "NAME=VALUE", NULL-ended, may be NULL */
     bool unprivileged;              /* as www-data where the test is root */
     const char *state_dir;          /* NULL = a new folder, removed at the end */
+    const char *log_path;           /* NULL = test.log beside or in the state directory */
 };
 struct instance *instance_start(
     const struct instance_options *options); /* waits until /healthz answers; NULL options are fine */
