@@ -276,11 +276,18 @@ static void ignore_frame(void *user, const struct frame *frame, const char *data
     (void)length;
 }
 
+/* Whatever it does wrong is the sandbox's fault, not the gateway's. */
+static int blame_agent(const struct error *problem, struct error *err)
+{
+    return error_set(err, ERROR_DRIVER, "the sandbox's agent: %s", problem->message);
+}
+
 static int wait_for_agent(struct keeper *k, struct error *err)
 {
     int64_t deadline_ms = clock_boottime_ms() + KEEPER_START_MS;
-    if (channel_write(k->agent, err) < 0)
-        return error_wrap(err, "the agent");
+    _cleanup_error_ struct error problem = ERROR_INIT;
+    if (channel_write(k->agent, &problem) < 0)
+        return blame_agent(&problem, err);
     while (!channel_is_ready(k->agent)) {
         int64_t left = deadline_ms - clock_boottime_ms();
         struct pollfd fds[2] = { { .fd = channel_fd(k->agent), .events = POLLIN },
@@ -289,9 +296,9 @@ static int wait_for_agent(struct keeper *k, struct error *err)
             return error_set(err, ERROR_TIMEOUT, "the sandbox's agent did not answer in time");
         if (poll(fds, 2, (int)left) < 0 && errno != EINTR)
             return error_errno(err, ERROR_INTERNAL, errno, "poll");
-        int rc = fds[0].revents != 0 ? channel_read(k->agent, 4096, ignore_frame, NULL, err) : 0;
+        int rc = fds[0].revents != 0 ? channel_read(k->agent, 4096, ignore_frame, NULL, &problem) : 0;
         if (rc < 0)
-            return error_wrap(err, "the agent");
+            return blame_agent(&problem, err);
         if (rc == 1 || (fds[0].revents == 0 && fds[1].revents != 0))
             return error_set(err, ERROR_DRIVER, "the sandbox ended while it was started");
     }
