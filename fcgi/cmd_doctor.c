@@ -341,7 +341,10 @@ static bool verify_logs(const struct config *config, const json_t *workspaces, s
             break;
         struct events_reader *reader = events_cache_get(cache, id, &err);
         if (reader && events_verify(reader, &err)) {
-            say(f, LEVEL_FAIL, "its next start sets the damaged log aside; nothing else is touched",
+            say(f, LEVEL_FAIL,
+                "stop the workspace: its next start sets a log aside that cannot be walked; a single wrong "
+                "event costs "
+                "its own command alone; nothing else is touched",
                 "the log of %s is damaged: %s", id, err.message);
             good = false;
         }

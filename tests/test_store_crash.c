@@ -457,6 +457,178 @@ START_TEST(damage_of_any_kind_is_set_aside_or_harmless)
 }
 END_TEST
 
+/* ---- damage under a workspace that was stopped in order, and under those that run ---- */
+static void read_everything(struct events_cache *cache, const struct exec_head *heads)
+{
+    struct exec_head listed[10], head;
+    json_auto_t *info = NULL;
+    struct events_reader *r;
+    for (size_t i = 0; i < 3; i++) {
+        struct logs_seen seen = { 0 };
+        error_clear(&err);
+        if ((r = events_cache_get(cache, workspace, &err)) != NULL &&
+            logs_try_read(r, heads[i].id, 0, &seen, &head, &err) == 0)
+            ck_assert(!seen.broken);
+        else
+            ck_assert_int_ne(err.code, ERROR_NONE);
+        if ((r = events_cache_get(cache, workspace, NULL)) != NULL)
+            events_get_exec_info(r, heads[i].id, &info, NULL);
+        json_decref(STEAL(info));
+    }
+    if ((r = events_cache_get(cache, workspace, NULL)) != NULL)
+        events_list_execs(r, 0, listed, 10, NULL);
+    if ((r = events_cache_get(cache, workspace, NULL)) != NULL)
+        events_verify(r, NULL);
+    error_clear(&err);
+}
+
+static void write_and_read_again(struct events_writer *w)
+{
+    struct exec_head head;
+    logs_add(w, &head);
+    logs_write(w, &head, 50, 5000);
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), head.id, 0, NULL).count, 50);
+}
+
+static void flip(int fd, off_t size, unsigned *seed)
+{
+    for (int i = 0; i < 300; i++) {
+        char byte = (char)rand_r(seed);
+        ck_assert_int_eq(pwrite(fd, &byte, 1, rand_r(seed) % size), 1);
+    }
+}
+
+/* A reader that has it open, one that opens it, and the writer that comes after: none of them dies, the
+ * writer has a log that works. */
+START_TEST(damage_while_stopped_crashes_nobody)
+{
+    size_t aside = 0;
+    enum { ROUNDS = 120 };
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct exec_head heads[3];
+        struct stat st;
+        unsigned seed = round + 99;
+        id_make(ID_WORKSPACE, workspace);
+        make_logs(heads);
+        struct events_cache *early = events_cache_new(scratch, 2), *late = events_cache_new(scratch, 2);
+        read_everything(early, heads);
+        {
+            _cleanup_free_ char *path = path_of("data.mdb");
+            _cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+            ck_assert_int_eq(fstat(fd, &st), 0);
+            if (round % 3 == 0)
+                ck_assert_int_eq(ftruncate(fd, st.st_size * (long)round / ROUNDS + round % 7), 0);
+            else if (round % 3 == 1)
+                flip(fd, st.st_size, &seed);
+            else
+                damage(fd, st.st_size, &seed);
+        }
+        read_everything(early, heads);
+        read_everything(late, heads);
+        struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 4 * MB);
+        write_and_read_again(w);
+        events_writer_close(w);
+        w = logs_open(scratch, workspace, 64 * KB, 4 * MB); /* and it was not put aside for nothing */
+        events_writer_close(w);
+        ck_assert_uint_le(count_set_aside(), 1);
+        aside += count_set_aside();
+        events_cache_free(early);
+        events_cache_free(late);
+    }
+    ck_assert_uint_ge(aside, ROUNDS / 2);
+    printf("%zu of %d damaged environments were set aside\n", aside, ROUNDS);
+}
+END_TEST
+
+/* The writer may die over it, once; whoever comes next starts anew. */
+START_TEST(damage_under_a_writer_kills_no_other)
+{
+    for (unsigned round = 0; round < 30; round++) {
+        struct exec_head heads[3];
+        struct stat st;
+        unsigned seed = round + 7;
+        id_make(ID_WORKSPACE, workspace);
+        make_logs(heads);
+        pid_t pid = fork();
+        if (pid == 0) {
+            struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 4 * MB);
+            _cleanup_free_ char *path = path_of("data.mdb");
+            _cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+            fstat(fd, &st);
+            if (round % 2)
+                flip(fd, st.st_size, &seed);
+            else if (ftruncate(fd, st.st_size / 30 * round) < 0)
+                _exit(1);
+            for (int i = 0; i < 30; i++)
+                logs_try_write(w, &heads[i % 3], 20, 3000, NULL);
+            events_writer_close(w);
+            _exit(0);
+        }
+        ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+        struct events_cache *cache = events_cache_new(scratch, 2);
+        read_everything(cache, heads);
+        events_cache_free(cache);
+        struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 4 * MB);
+        write_and_read_again(w);
+        events_writer_close(w);
+    }
+}
+END_TEST
+
+START_TEST(a_damaged_lock_costs_no_log)
+{
+    struct exec_head heads[3];
+    make_logs(heads);
+    struct events_cache *cache = events_cache_new(scratch, 2);
+    read_everything(cache, heads); /* has the lock file open: the next one does not begin it anew */
+    _cleanup_free_ char *path = path_of("lock.mdb");
+    _cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+    char junk[4096];
+    id_random(junk, sizeof junk);
+    ck_assert_int_eq(pwrite(fd, junk, 16, 0), 16);
+    struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 4 * MB);
+    ck_assert_uint_eq(count_set_aside(), 0);
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), heads[0].id, 0, NULL).last, heads[0].last_seq);
+    write_and_read_again(w);
+    events_writer_close(w);
+    events_cache_free(cache);
+}
+END_TEST
+
+/* What is under the name may be anything. */
+START_TEST(odd_files_are_set_aside)
+{
+    struct exec_head heads[3];
+    struct stat st;
+    _cleanup_free_ char *target = xasprintf("%s/target", scratch);
+    for (int kind = 0; kind < 4; kind++) {
+        id_make(ID_WORKSPACE, workspace);
+        make_logs(heads);
+        _cleanup_free_ char *path = path_of("data.mdb"), *lock = path_of("lock.mdb"), *folder = path_of("");
+        folder[strlen(folder) - 1] = '\0';
+        ck_assert_int_eq(unlink(path), 0);
+        ck_assert_int_eq(io_replace_file(AT_FDCWD, target, "", 0, 0600, &err), 0);
+        if (kind == 0)
+            ck_assert_int_eq(mkdir(path, 0700), 0);
+        else if (kind == 1)
+            ck_assert_int_eq(symlink(target, path), 0);
+        else if (kind == 2)
+            ck_assert_int_eq(mkfifo(path, 0600), 0);
+        else
+            ck_assert(unlink(lock) == 0 && rmdir(folder) == 0 && mkfifo(folder, 0600) == 0);
+        struct events_cache *cache = events_cache_new(scratch, 2);
+        read_everything(cache, heads);
+        events_cache_free(cache);
+        struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 4 * MB);
+        ck_assert_uint_eq(count_set_aside(), 1);
+        write_and_read_again(w);
+        events_writer_close(w);
+        ck_assert_int_eq(stat(target, &st), 0);
+        ck_assert_int_eq(st.st_size, 0); /* not followed */
+    }
+}
+END_TEST
+
 START_TEST(a_file_that_is_no_environment_is_set_aside)
 {
     struct exec_head heads[3];
@@ -485,6 +657,10 @@ int main(void)
         sound_logs_survive_another_boot,
         a_wrong_byte_of_an_event_is_an_error,
         damage_of_any_kind_is_set_aside_or_harmless,
+        damage_while_stopped_crashes_nobody,
+        damage_under_a_writer_kills_no_other,
+        a_damaged_lock_costs_no_log,
+        odd_files_are_set_aside,
         a_file_that_is_no_environment_is_set_aside,
     };
     for (size_t i = 0; i < N_ELEMENTS(tests); i++)

@@ -479,13 +479,11 @@ START_TEST(a_cache_sees_that_logs_were_replaced)
     ck_assert_int_eq(events_discard(scratch, workspace, &err), 0);
     ck_assert_int_eq(events_discard(scratch, workspace, &err), 0);
     write_in_child(5, second);
-    usleep(150000);
     struct events_reader *r = events_cache_get(cache, workspace, &err);
     ck_assert_ptr_nonnull(r);
     ck_assert_uint_eq(logs_read(r, second, 0, NULL).count, 5);
     ck_assert_int_eq(events_get_exec(r, first, &head, &err), -1);
     ck_assert_int_eq(events_discard(scratch, workspace, &err), 0);
-    usleep(150000);
     ck_assert_ptr_null(events_cache_get(cache, workspace, &err));
     ck_assert_int_eq(err.code, ERROR_NOT_FOUND);
     events_cache_free(cache);

@@ -172,4 +172,6 @@ void life_tick(struct keeper *k)
         journal_shed(&k->journal);
     journal_write(k);
     live_reap(k);
+    if (events_writer_is_damaged(k->events))
+        stop_want(k, "failed", "the workspace's log is damaged");
 }

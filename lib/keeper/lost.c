@@ -78,7 +78,7 @@ static size_t keep_open_ones(struct exec_head *heads, size_t count)
     return kept;
 }
 
-long lost_finish(struct events_writer *w, const char *why, struct error *err)
+static long finish_all(struct events_writer *w, const char *why, struct error *err)
 {
     _cleanup_free_ struct exec_head *heads = xcalloc(EXECS_A_READ, sizeof(*heads));
     uint32_t before = 0;
@@ -95,4 +95,17 @@ long lost_finish(struct events_writer *w, const char *why, struct error *err)
         if (before == 0)
             return total;
     }
+}
+
+/* Nobody could read their end in a log that cannot be read. */
+long lost_finish(struct events_writer *w, const char *why, struct error *err)
+{
+    _cleanup_error_ struct error problem = ERROR_INIT;
+    long total = finish_all(w, why, &problem);
+    if (total >= 0)
+        return total;
+    if (events_writer_is_damaged(w))
+        return events_writer_start_anew(w, problem.message, err);
+    error_move(err, &problem);
+    return -1;
 }

@@ -56,7 +56,7 @@ static void end_sandbox(struct keeper *k)
 }
 
 /* All that is known goes into the log, also where that takes some patience; but for logs that are to be
- * thrown away. */
+ * thrown away, or set aside by the next keeper. */
 static bool finish_execs(struct keeper *k)
 {
     char text[sizeof(k->stop.reason) + 8];
@@ -65,7 +65,7 @@ static bool finish_execs(struct keeper *k)
     for (struct exec *e = k->execs; e != NULL; e = e->next)
         if (!e->now.over)
             journal_add_text(k, e, ENTRY_LOST, text, strlen(text));
-    while (!journal_write(k)) {
+    while (!journal_write(k) && !events_writer_is_damaged(k->events)) {
         if (clock_boottime_ms() > deadline_ms)
             return false;
         usleep(50000);

@@ -5,6 +5,7 @@
 
 #include "lib/base/io.h"
 #include "lib/base/log.h"
+#include "lib/store/fault.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,18 +55,19 @@ static int make_files(const struct environment_options *options, struct error *e
     return options->flags & MDB_RDONLY ? 0 : make_file(dirfd, "data.mdb", 0, err);
 }
 
-static bool is_damage(int result)
+bool environment_is_damage(int result)
 {
     return result == MDB_INVALID || result == MDB_CORRUPTED || result == MDB_VERSION_MISMATCH ||
-           result == MDB_PAGE_NOTFOUND;
+           result == MDB_PAGE_NOTFOUND || result == MDB_PANIC || result == MDB_BAD_TXN;
 }
 
-static int try_open(const struct environment_options *options, MDB_env **ret)
+static int open_unguarded(const struct environment_options *options, MDB_env **ret)
 {
     MDB_env *env = NULL;
     int result = mdb_env_create(&env);
     if (result != 0)
         return result;
+    mdb_env_set_assert(env, fault_assert);
     mdb_env_set_maxreaders(env, options->readers);
     if (options->tables > 0)
         mdb_env_set_maxdbs(env, options->tables);
@@ -80,14 +82,45 @@ static int try_open(const struct environment_options *options, MDB_env **ret)
     return 0;
 }
 
+struct opening {
+    const struct environment_options *options;
+    MDB_env **ret;
+    int result;
+};
+
+static void opening_body(void *user)
+{
+    struct opening *o = user;
+    o->result = open_unguarded(o->options, o->ret);
+}
+
+/* A file that is shorter than its head says faults already here. */
+static int try_open(const struct environment_options *options, MDB_env **ret)
+{
+    struct opening o = { .options = options, .ret = ret };
+    return fault_guard(opening_body, &o) ? o.result : MDB_CORRUPTED;
+}
+
+static int check_kind(const char *path, struct error *err)
+{
+    struct stat st;
+    _cleanup_free_ char *data = xasprintf("%s/data.mdb", path);
+    if (lstat(data, &st) == 0 && !S_ISREG(st.st_mode))
+        return error_set(err, ERROR_INTERNAL, "open the store: data.mdb is not a plain file");
+    return 0;
+}
+
 int environment_open(const struct environment_options *options, MDB_env **ret, bool *ret_damaged,
                      struct error *err)
 {
-    if (make_files(options, err) < 0)
+    bool plain = check_kind(options->path, err) == 0;
+    if (ret_damaged)
+        *ret_damaged = !plain;
+    if (!plain || make_files(options, err) < 0)
         return -1;
     int result = try_open(options, ret);
     if (ret_damaged)
-        *ret_damaged = is_damage(result);
+        *ret_damaged = environment_is_damage(result);
     if (result != 0)
         return environment_error(err, result, "open the store");
     int fd = -1;

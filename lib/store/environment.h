@@ -21,6 +21,8 @@ struct environment_options {
  * environment that this program can read. Never twice for one path in one process. */
 int environment_open(const struct environment_options *options, MDB_env **ret, bool *ret_damaged,
                      struct error *err);
+/* LMDB's result says that what it read makes no sense. */
+bool environment_is_damage(int result);
 /* A transaction; a map that another process grew and reader slots of the dead are dealt with inside. No
  * transaction of this environment may live in this process but a write transaction's reader that is reset.
  * flags: 0 or MDB_RDONLY. */

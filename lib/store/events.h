@@ -70,6 +70,10 @@ struct events_options {
  * disk is ERROR_FULL, never SIGBUS. */
 struct events_writer *events_writer_open(const struct events_options *options, struct error *err);
 void events_writer_close(struct events_writer *w); /* flushes, removes the marker */
+/* What it has read makes no sense: it is closed so that the next one verifies. */
+bool events_writer_is_damaged(const struct events_writer *w);
+/* Sets the environment aside, as opening does with a damaged one, and goes on with a new one. */
+int events_writer_start_anew(struct events_writer *w, const char *why, struct error *err);
 /* mdb_env_sync: may take long, may be called from another thread while the owner writes. */
 int events_writer_flush(struct events_writer *w, struct error *err);
 

@@ -79,7 +79,7 @@ static int replay_in_larger_map(struct events_writer *w, struct error *err)
     } while (result == MDB_MAP_FULL);
     if (result == 0)
         return 0;
-    environment_error(err, result, "write to the log");
+    writer_failed(w, result, "write to the log", err);
     return fail(w);
 }
 
@@ -90,7 +90,7 @@ static int perform(struct events_writer *w, size_t at, struct error *err)
         return 0;
     if (result == MDB_MAP_FULL)
         return replay_in_larger_map(w, err);
-    environment_error(err, result, "write to the log");
+    writer_failed(w, result, "write to the log", err);
     return fail(w);
 }
 
@@ -138,7 +138,7 @@ int batch_get(struct events_writer *w, const struct events_key *key, MDB_val *re
     int result = mdb_get(w->txn, w->table, &name, ret);
     if (result == MDB_NOTFOUND)
         return 0;
-    return result == 0 ? 1 : environment_error(err, result, "read the log");
+    return result == 0 ? 1 : writer_failed(w, result, "read the log", err);
 }
 
 int batch_seek(struct events_writer *w, const struct events_key *from, struct events_key *ret,
@@ -150,7 +150,7 @@ int batch_seek(struct events_writer *w, const struct events_key *from, struct ev
     MDB_val name = { from->size, (void *)from->bytes }, value;
     int result = mdb_cursor_open(w->txn, w->table, &cursor);
     if (result != 0)
-        return environment_error(err, result, "read the log");
+        return writer_failed(w, result, "read the log", err);
     result = mdb_cursor_get(cursor, &name, &value, MDB_SET_RANGE);
     if (result == 0) {
         ret->size = name.mv_size < sizeof ret->bytes ? name.mv_size : sizeof ret->bytes;
@@ -159,7 +159,7 @@ int batch_seek(struct events_writer *w, const struct events_key *from, struct ev
     mdb_cursor_close(cursor);
     if (result == MDB_NOTFOUND)
         return 0;
-    return result == 0 ? 1 : environment_error(err, result, "read the log");
+    return result == 0 ? 1 : writer_failed(w, result, "read the log", err);
 }
 
 int batch_get_head(struct events_writer *w, uint32_t stream, struct exec_head *ret, struct error *err)
@@ -170,7 +170,7 @@ int batch_get_head(struct events_writer *w, uint32_t stream, struct exec_head *r
     if (found <= 0)
         return found;
     if (parse_head(value.mv_data, value.mv_size, ret) < 0 || ret->stream != stream)
-        return events_damaged(err, "the record of an exec");
+        return writer_damaged(w, "the record of an exec", err);
     return 1;
 }
 
@@ -224,7 +224,7 @@ int events_commit(struct events_writer *w, struct error *err)
     finish(w);
     if (w->failed)
         return -1;
-    return result == 0 ? 0 : environment_error(err, result, "write to the log");
+    return result == 0 ? 0 : writer_failed(w, result, "write to the log", err);
 }
 
 void events_abort(struct events_writer *w)

@@ -1,15 +1,12 @@
 /* Owns a worker's open environments: at most so many, the least recently used goes. An environment may be
- * replaced or removed under it, so its files are looked at again from time to time, by inode. Knows nothing
+ * replaced or removed under it, so its files are looked at again each time, by inode. Knows nothing
  * of what is read. */
 #include "lib/store/events_internal.h"
 
-#include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 #include <errno.h>
 #include <sys/stat.h>
-
-#define LOOK_AGAIN_MS 100
 
 struct events_cache {
     char *state_dir;
@@ -90,11 +87,7 @@ static int look_at_files(const char *directory, struct stat *ret, struct error *
 static bool is_current(const struct events_cache *c, struct events_reader *r)
 {
     struct stat st;
-    int64_t now = clock_boottime_ms();
-    if (!r->suspect && now - r->checked_ms < LOOK_AGAIN_MS)
-        return true;
     _cleanup_free_ char *directory = events_directory(c->state_dir, r->workspace_id);
-    r->checked_ms = now;
     return !r->suspect && look_at_files(directory, &st, NULL) == 0 && st.st_dev == r->device &&
            st.st_ino == r->inode;
 }
@@ -115,14 +108,20 @@ static struct events_reader *open_reader(const struct events_cache *c, const cha
                                            .flags = MDB_RDONLY,
                                            .readers = EVENTS_READERS };
     MDB_env *env;
-    if (environment_open(&options, &env, NULL, err) < 0)
+    bool damaged = false;
+    _cleanup_error_ struct error problem = ERROR_INIT;
+    if (environment_open(&options, &env, &damaged, &problem) < 0) {
+        if (damaged)
+            events_damaged(err, problem.message);
+        else
+            error_move(err, &problem);
         return NULL;
+    }
     struct events_reader *r = xcalloc(1, sizeof *r);
     r->env = env;
     r->owns_env = true;
     r->device = st.st_dev;
     r->inode = st.st_ino;
-    r->checked_ms = clock_boottime_ms();
     memcpy(r->workspace_id, workspace_id, ID_SIZE);
     return r;
 }

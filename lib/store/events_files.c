@@ -24,6 +24,19 @@ int events_damaged(struct error *err, const char *what)
     return error_set(err, ERROR_INTERNAL, "the log is damaged: %s", what);
 }
 
+int writer_damaged(struct events_writer *w, const char *what, struct error *err)
+{
+    w->damaged = true;
+    return events_damaged(err, what);
+}
+
+int writer_failed(struct events_writer *w, int result, const char *what, struct error *err)
+{
+    if (environment_is_damage(result))
+        return writer_damaged(w, mdb_strerror(result), err);
+    return environment_error(err, result, what);
+}
+
 /* ---- the marker ---- */
 /* Never half written: a marker that cannot be read hides the logs. Not durable yet, see marker_sync. */
 int marker_write(const char *directory, struct error *err)
@@ -59,6 +72,12 @@ void marker_remove(const char *directory)
 {
     _cleanup_free_ char *path = xasprintf("%s/%s", directory, MARKER_NAME);
     unlink(path);
+}
+
+bool marker_is_there(const char *directory)
+{
+    _cleanup_free_ char *path = xasprintf("%s/%s", directory, MARKER_NAME);
+    return access(path, F_OK) == 0;
 }
 
 /* Cannot be read = not of this boot: looking once too often is harmless. */

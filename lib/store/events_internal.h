@@ -27,11 +27,12 @@ struct events_reader {
     /* of the cache */
     dev_t device;
     ino_t inode;
-    int64_t checked_ms;
     bool suspect; /* a read failed: look at the files again before the next one */
+    bool damaged; /* what it read makes no sense */
 };
-int reader_begin(struct events_reader *r, struct error *err);
-void reader_end(struct events_reader *r);
+/* Runs body within a read transaction. What faults on the way is damage, and an error like any other. */
+typedef long reader_body(struct events_reader *r, void *user, struct error *err);
+long reader_run(struct events_reader *r, reader_body *body, void *user, struct error *err);
 void reader_close(struct events_reader *r); /* what it owns; r itself stays */
 
 struct events_writer {
@@ -40,9 +41,9 @@ struct events_writer {
     MDB_txn *txn;          /* of the batch; NULL = none */
     struct buffer journal; /* the batch's operations, for playing them again in a larger map */
     bool failed;           /* the batch cannot be committed */
-    bool damaged;          /* what the environment is cannot be read */
+    bool damaged;          /* what it read makes no sense: the marker stays, the next writer verifies */
     uint32_t last_stream;  /* no event has a higher one */
-    int64_t log_bytes;
+    int64_t map_bytes, log_bytes;
     int64_t readers_checked_ms;
     char *directory; /* <state_dir>/events/<ws> */
     struct events_reader reader;
@@ -73,17 +74,21 @@ int batch_get_head(struct events_writer *w, uint32_t stream, struct exec_head *r
                    struct error *err); /* 1, 0, -1 */
 
 int events_damaged(struct error *err, const char *what); /* ERROR_INTERNAL and a log line */
+int writer_damaged(struct events_writer *w, const char *what, struct error *err);
+int writer_failed(struct events_writer *w, int result, const char *what, struct error *err); /* by LMDB's */
 
 /* Files (events_files.c). */
 char *events_directory(const char *state_dir, const char *workspace_id);
 int marker_write(const char *directory, struct error *err);
 int marker_sync(const char *directory, struct error *err);
 void marker_remove(const char *directory);
+bool marker_is_there(const char *directory);
 bool marker_is_foreign(const char *directory); /* there, and of another boot: the files may be damaged */
 int events_set_aside(const char *directory, const char *why, struct error *err);
 
 /* Walks the environment in directory in a child, so that damage which crashes the walker harms nobody. 1 =
- * sound, 0 = damaged. */
-int verify_in_child(const char *directory, int64_t deadline_ms, struct error *err);
+ * sound, 0 = damaged. quick: the tree, the free pages and all records, but not the checksums of events; where
+ * time_ms is over first, it counts as sound. */
+int verify_in_child(const char *directory, bool quick, int64_t time_ms, struct error *err);
 
 #endif

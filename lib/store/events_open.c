@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#define VERIFY_QUICK_MS     500
+#define VERIFY_AGAIN_MS     5000 /* its last writer died */
 #define VERIFY_BASE_MS      30000
 #define VERIFY_BYTES_PER_MS 20000 /* 20 MB/s: a slow disk just after boot */
 #define DEFAULT_MAP_BYTES   (INT64_C(256) << 20)
@@ -32,13 +34,21 @@ static int replace_damaged(const char *directory, const char *why, struct error 
     return events_set_aside(directory, why, err) < 0 ? -1 : make_directory(directory, err);
 }
 
-static int verify_after_crash(const char *directory, struct error *err)
+/* Also one that was closed in order is looked over: what is wrong in it would crash its writer again and
+ * again. Where the machine went down, every byte is in doubt; else there is little time, somebody waits. */
+static int verify(const char *directory, struct error *err)
 {
     int64_t size = data_size(directory);
-    if (size == 0 || !marker_is_foreign(directory))
+    if (size == 0)
         return 0;
-    int sound =
-        verify_in_child(directory, clock_boottime_ms() + VERIFY_BASE_MS + size / VERIFY_BYTES_PER_MS, err);
+    if (!marker_is_foreign(directory)) {
+        int64_t time_ms = marker_is_there(directory) ? VERIFY_AGAIN_MS : VERIFY_QUICK_MS;
+        return verify_in_child(directory, true, time_ms, NULL) == 0
+                   ? replace_damaged(directory, "it did not pass verification", err)
+                   : 0;
+    }
+    log_warning("events: the machine went down while a log was open: verifying it");
+    int sound = verify_in_child(directory, false, VERIFY_BASE_MS + size / VERIFY_BYTES_PER_MS, err);
     if (sound < 0)
         return -1;
     return sound
@@ -46,27 +56,44 @@ static int verify_after_crash(const char *directory, struct error *err)
                : replace_damaged(directory, "it did not pass verification after the machine went down", err);
 }
 
-static int open_environment(struct events_writer *w, int64_t map_bytes, struct error *err)
+static int try_open(struct events_writer *w, bool *ret_damaged, struct error *err)
 {
-    bool damaged = false;
     struct environment_options options = {
         .path = w->directory,
         .flags = MDB_NOSYNC,
         .readers = EVENTS_READERS,
-        .map_bytes = map_bytes <= 0                   ? DEFAULT_MAP_BYTES
-                     : map_bytes < SMALLEST_MAP_BYTES ? SMALLEST_MAP_BYTES
-                                                      : map_bytes,
+        .map_bytes = w->map_bytes <= 0                   ? DEFAULT_MAP_BYTES
+                     : w->map_bytes < SMALLEST_MAP_BYTES ? SMALLEST_MAP_BYTES
+                                                         : w->map_bytes,
     };
-    _cleanup_error_ struct error first = ERROR_INIT;
-    if (environment_open(&options, &w->env, &damaged, &first) == 0)
+    return environment_open(&options, &w->env, ret_damaged, err);
+}
+
+/* Its content is nobody's loss: readers that still have it open read damage at worst, and look again. */
+static void remove_lock(struct events_writer *w)
+{
+    _cleanup_free_ char *path = xasprintf("%s/lock.mdb", w->directory);
+    unlink(path);
+}
+
+static int open_environment(struct events_writer *w, struct error *err)
+{
+    bool damaged = false;
+    _cleanup_error_ struct error first = ERROR_INIT, second = ERROR_INIT;
+    if (try_open(w, &damaged, &first) == 0)
         return 0;
+    if (damaged) {
+        remove_lock(w);
+        if (try_open(w, &damaged, &second) == 0)
+            return 0;
+    }
     if (!damaged) {
-        error_move(err, &first);
+        error_move(err, second.code != ERROR_NONE ? &second : &first);
         return -1;
     }
     if (replace_damaged(w->directory, first.message, err) < 0 || marker_write(w->directory, err) < 0)
         return -1;
-    return environment_open(&options, &w->env, NULL, err);
+    return try_open(w, NULL, err);
 }
 
 /* ---- what a new environment begins with ---- */
@@ -103,10 +130,8 @@ static int check_meta(struct events_writer *w, struct error *err)
     int found = batch_get(w, &key, &value, err);
     if (found < 0 || (found == 0 && is_empty(w)))
         return found;
-    if (found == 0 || parse_sealed(value.mv_data, value.mv_size, &meta, sizeof meta) < 0) {
-        w->damaged = true;
-        return events_damaged(err, "what the environment is");
-    }
+    if (found == 0 || parse_sealed(value.mv_data, value.mv_size, &meta, sizeof meta) < 0)
+        return writer_damaged(w, "what the environment is", err);
     if (meta.version > EVENTS_VERSION)
         return error_set(err, ERROR_UNAVAILABLE, "the logs were written by a newer version of this program");
     return meta.version < EVENTS_VERSION && raise_version(w, &meta, err) < 0 ? -1 : 1;
@@ -124,14 +149,14 @@ static int find_last_stream(struct events_writer *w, struct error *err)
             w->last_stream = parts.stream;
         mdb_cursor_close(cursor);
     }
-    return result == 0 || result == MDB_NOTFOUND ? 0 : environment_error(err, result, "read the log");
+    return result == 0 || result == MDB_NOTFOUND ? 0 : writer_failed(w, result, "read the log", err);
 }
 
 static int prepare_table(struct events_writer *w, struct error *err)
 {
     int result = mdb_dbi_open(w->txn, NULL, 0, &w->table);
     if (result != 0)
-        return environment_error(err, result, "open the log");
+        return writer_failed(w, result, "open the log", err);
     int found = check_meta(w, err);
     if (found < 0 || (found == 0 && put_first_meta(w, err) < 0))
         return -1;
@@ -169,27 +194,56 @@ static void release(struct events_writer *w)
     free(w);
 }
 
-static int start_anew(struct events_writer *w, const struct events_options *options, struct error *err)
+static int start_anew(struct events_writer *w, const char *why, struct error *err)
 {
+    events_abort(w);
+    reader_close(&w->reader);
     mdb_env_close(STEAL(w->env));
-    w->damaged = false;
-    if (replace_damaged(w->directory, "what the environment is cannot be read", err) < 0 ||
-        marker_write(w->directory, err) < 0)
+    memory_close_fd(&w->sync_fd);
+    w->sync_fd = -1;
+    w->last_stream = 0;
+    w->written = 0;
+    w->damaged = w->reader.damaged = w->reader.suspect = false;
+    atomic_store(&w->marker_durable, false);
+    if (replace_damaged(w->directory, why, err) < 0 || marker_write(w->directory, err) < 0)
         return -1;
-    return open_environment(w, options->map_bytes, err) < 0 ? -1 : prepare(w, err);
+    return open_environment(w, err) < 0 ? -1 : prepare(w, err);
 }
 
-static int open_all(struct events_writer *w, const struct events_options *options, struct error *err)
+int events_writer_start_anew(struct events_writer *w, const char *why, struct error *err)
 {
-    if (make_directory(w->directory, err) < 0 || verify_after_crash(w->directory, err) < 0)
+    pthread_mutex_lock(&w->sync_lock);
+    int result = start_anew(w, why, err);
+    pthread_mutex_unlock(&w->sync_lock);
+    return result;
+}
+
+bool events_writer_is_damaged(const struct events_writer *w)
+{
+    return w->damaged || w->reader.damaged;
+}
+
+/* Whatever lies under the name and is no folder. */
+static int clear_place(const char *directory, struct error *err)
+{
+    struct stat st;
+    if (lstat(directory, &st) == 0 && !S_ISDIR(st.st_mode))
+        return events_set_aside(directory, "it is no folder", err);
+    return 0;
+}
+
+static int open_all(struct events_writer *w, struct error *err)
+{
+    if (clear_place(w->directory, err) < 0 || make_directory(w->directory, err) < 0 ||
+        verify(w->directory, err) < 0)
         return -1;
-    if (marker_write(w->directory, err) < 0 || open_environment(w, options->map_bytes, err) < 0)
+    if (marker_write(w->directory, err) < 0 || open_environment(w, err) < 0)
         return -1;
     _cleanup_error_ struct error first = ERROR_INIT;
     if (prepare(w, &first) == 0)
         return 0;
     if (w->damaged)
-        return start_anew(w, options, err);
+        return start_anew(w, first.message, err);
     error_move(err, &first);
     return -1;
 }
@@ -202,11 +256,12 @@ struct events_writer *events_writer_open(const struct events_options *options, s
     }
     struct events_writer *w = xcalloc(1, sizeof *w);
     w->sync_fd = -1;
+    w->map_bytes = options->map_bytes;
     w->log_bytes = options->log_bytes;
     w->directory = events_directory(options->state_dir, options->workspace_id);
     memcpy(w->reader.workspace_id, options->workspace_id, ID_SIZE);
     pthread_mutex_init(&w->sync_lock, NULL);
-    if (open_all(w, options, err) == 0)
+    if (open_all(w, err) == 0)
         return w;
     release(w);
     return NULL;
@@ -240,17 +295,17 @@ int events_writer_flush(struct events_writer *w, struct error *err)
     return result;
 }
 
-/* The marker stays where the flush failed: the next writer verifies after a power cut. */
+/* The marker stays where the flush failed, or what was read made no sense: the next writer verifies. */
 void events_writer_close(struct events_writer *w)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     if (!w)
         return;
     events_abort(w);
-    if (events_writer_flush(w, &err) == 0)
-        marker_remove(w->directory);
-    else
+    if (events_writer_flush(w, &err) < 0)
         log_error("events: %s", err.message);
+    else if (!events_writer_is_damaged(w))
+        marker_remove(w->directory);
     release(w);
 }
 

@@ -4,6 +4,7 @@
 
 #include "lib/base/log.h"
 #include "lib/store/crc32c.h"
+#include "lib/store/fault.h"
 
 /* ---- one read transaction, renewed again and again ---- */
 static int first_begin(struct events_reader *r, struct error *err)
@@ -19,7 +20,7 @@ static int first_begin(struct events_reader *r, struct error *err)
     return environment_error(err, result, "read the log");
 }
 
-int reader_begin(struct events_reader *r, struct error *err)
+static int reader_begin(struct events_reader *r, struct error *err)
 {
     if (r->reading)
         return error_set(err, ERROR_INTERNAL, "a read of this log is under way");
@@ -37,27 +38,77 @@ int reader_begin(struct events_reader *r, struct error *err)
     return 0;
 }
 
-void reader_end(struct events_reader *r)
+static void reader_end(struct events_reader *r)
 {
     mdb_txn_reset(r->txn);
     r->reading = false;
 }
 
-void reader_close(struct events_reader *r)
+static void end_transaction(void *user)
 {
+    struct events_reader *r = user;
     if (r->cursor)
         mdb_cursor_close(STEAL(r->cursor));
     if (r->txn)
         mdb_txn_abort(STEAL(r->txn));
-    if (r->owns_env && r->env)
-        mdb_env_close(STEAL(r->env));
+}
+
+static void close_environment(void *user)
+{
+    struct events_reader *r = user;
+    mdb_env_close(STEAL(r->env));
+}
+
+/* What faults even now stays open until the process ends. */
+void reader_close(struct events_reader *r)
+{
+    if (fault_guard(end_transaction, r) && r->owns_env && r->env)
+        fault_guard(close_environment, r);
 }
 
 static int damaged(struct events_reader *r, const char *what, struct error *err)
 {
-    r->suspect = true;
+    r->suspect = r->damaged = true;
     log_error("events: %s: damaged: %s", r->workspace_id, what);
     return error_set(err, ERROR_INTERNAL, "the log is damaged: %s", what);
+}
+
+static int read_failed(struct events_reader *r, int result, struct error *err)
+{
+    r->suspect = true;
+    if (environment_is_damage(result))
+        return damaged(r, mdb_strerror(result), err);
+    return environment_error(err, result, "read the log");
+}
+
+/* ---- one read, whatever it meets ---- */
+struct reading {
+    struct events_reader *reader;
+    reader_body *body;
+    void *user;
+    struct error *err;
+    long result;
+};
+
+static void run_body(void *user)
+{
+    struct reading *g = user;
+    g->result = -1;
+    if (reader_begin(g->reader, g->err) < 0)
+        return;
+    g->result = g->body(g->reader, g->user, g->err);
+    reader_end(g->reader);
+}
+
+long reader_run(struct events_reader *r, reader_body *body, void *user, struct error *err)
+{
+    struct reading g = { .reader = r, .body = body, .user = user, .err = err };
+    if (fault_guard(run_body, &g))
+        return g.result;
+    r->reading = false;
+    if (!fault_guard(end_transaction, r))
+        r->cursor = NULL, r->txn = NULL;
+    return damaged(r, "it cannot be walked", err);
 }
 
 /* 1 = found, 0 = not. */
@@ -69,8 +120,7 @@ static int get(struct events_reader *r, const struct events_key *key, MDB_val *r
         return 0;
     if (result == 0)
         return 1;
-    r->suspect = true;
-    return environment_error(err, result, "read the log");
+    return read_failed(r, result, err);
 }
 
 static int get_head(struct events_reader *r, const char *exec_id, struct exec_head *ret, struct error *err)
@@ -95,24 +145,40 @@ static int get_head(struct events_reader *r, const char *exec_id, struct exec_he
     return 0;
 }
 
-int events_get_exec(struct events_reader *r, const char *exec_id, struct exec_head *ret, struct error *err)
+struct request {
+    const char *exec_id;
+    uint64_t cursor;
+    uint32_t before;
+    size_t limit;
+    struct exec_head *head; /* or heads */
+    json_t **info;
+    events_take *take, *back;
+    void *user;
+};
+
+static long exec_body(struct events_reader *r, void *user, struct error *err)
 {
+    const struct request *q = user;
     struct exec_head head;
-    if (reader_begin(r, err) < 0)
+    if (get_head(r, q->exec_id, &head, err) < 0)
         return -1;
-    int result = get_head(r, exec_id, &head, err);
-    reader_end(r);
-    if (result == 0)
-        *ret = head;
-    return result;
+    *q->head = head;
+    return 0;
 }
 
-static int get_info(struct events_reader *r, const char *exec_id, json_t **ret, struct error *err)
+int events_get_exec(struct events_reader *r, const char *exec_id, struct exec_head *ret, struct error *err)
 {
+    struct request q = { .exec_id = exec_id, .head = ret };
+    return (int)reader_run(r, exec_body, &q, err);
+}
+
+static long info_body(struct events_reader *r, void *user, struct error *err)
+{
+    const struct request *q = user;
     struct exec_head head;
     MDB_val value;
     uint32_t crc;
-    if (get_head(r, exec_id, &head, err) < 0)
+    if (get_head(r, q->exec_id, &head, err) < 0)
         return -1;
     struct events_key key = key_stream(KEY_INFO, head.stream);
     int found = get(r, &key, &value, err);
@@ -124,18 +190,15 @@ static int get_info(struct events_reader *r, const char *exec_id, json_t **ret, 
     const char *text = (const char *)value.mv_data + sizeof crc;
     size_t length = value.mv_size - sizeof crc;
     if (crc != crc32c(0, text, length) ||
-        !(*ret = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)))
+        !(*q->info = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)))
         return damaged(r, "the description of an exec", err);
     return 0;
 }
 
 int events_get_exec_info(struct events_reader *r, const char *exec_id, json_t **ret, struct error *err)
 {
-    if (reader_begin(r, err) < 0)
-        return -1;
-    int result = get_info(r, exec_id, ret, err);
-    reader_end(r);
-    return result;
+    struct request q = { .exec_id = exec_id, .info = ret };
+    return (int)reader_run(r, info_body, &q, err);
 }
 
 /* ---- lists ---- */
@@ -148,39 +211,32 @@ static int seek_below(struct events_reader *r, uint32_t before, MDB_val *key, MD
     return mdb_cursor_get(r->cursor, key, value, result == MDB_NOTFOUND ? MDB_LAST : MDB_PREV);
 }
 
-static long list(struct events_reader *r, uint32_t before, struct exec_head *ret, size_t limit,
-                 struct error *err)
+static long list_body(struct events_reader *r, void *user, struct error *err)
 {
+    const struct request *q = user;
     MDB_val key, value;
     struct events_key_parts parts;
     size_t count = 0;
     int result = 0;
-    while (count < limit) {
-        result = count == 0 ? seek_below(r, before, &key, &value)
+    while (count < q->limit) {
+        result = count == 0 ? seek_below(r, q->before, &key, &value)
                             : mdb_cursor_get(r->cursor, &key, &value, MDB_PREV);
         if (result != 0)
             break;
         if (!key_parse(key.mv_data, key.mv_size, &parts) || parts.kind != KEY_HEAD)
             break;
-        if (parse_head(value.mv_data, value.mv_size, &ret[count]) < 0)
+        if (parse_head(value.mv_data, value.mv_size, &q->head[count]) < 0)
             return damaged(r, "the record of an exec", err);
         count++;
     }
-    if (result != 0 && result != MDB_NOTFOUND) {
-        r->suspect = true;
-        return environment_error(err, result, "read the log");
-    }
-    return (long)count;
+    return result != 0 && result != MDB_NOTFOUND ? read_failed(r, result, err) : (long)count;
 }
 
 long events_list_execs(struct events_reader *r, uint32_t before, struct exec_head *ret, size_t limit,
                        struct error *err)
 {
-    if (reader_begin(r, err) < 0)
-        return -1;
-    long count = list(r, before, ret, limit, err);
-    reader_end(r);
-    return count;
+    struct request q = { .before = before, .head = ret, .limit = limit };
+    return reader_run(r, list_body, &q, err);
 }
 
 /* ---- events ---- */
@@ -191,10 +247,8 @@ static int step_to(struct events_reader *r, uint32_t stream, uint64_t seq, MDB_c
     struct events_key name = key_event(stream, seq);
     MDB_val key = { name.size, name.bytes }, value;
     int result = mdb_cursor_get(r->cursor, &key, &value, step);
-    if (result != 0 && result != MDB_NOTFOUND) {
-        r->suspect = true;
-        return environment_error(err, result, "read the log");
-    }
+    if (result != 0 && result != MDB_NOTFOUND)
+        return read_failed(r, result, err);
     if (result != 0 || key.mv_size != name.size || memcmp(key.mv_data, name.bytes, name.size) != 0)
         return damaged(r, "an event is missing", err);
     if (parse_event(value.mv_data, value.mv_size, seq, ret) < 0)
@@ -231,43 +285,42 @@ static int hand_out_backwards(struct events_reader *r, uint32_t stream, uint64_t
     return 0;
 }
 
+static long read_body(struct events_reader *r, void *user, struct error *err)
+{
+    const struct request *q = user;
+    struct exec_head head;
+    if (get_head(r, q->exec_id, &head, err) < 0)
+        return -1;
+    uint64_t seq = q->cursor < head.first_seq ? head.first_seq : q->cursor + 1;
+    *q->head = head;
+    if (q->cursor >= head.last_seq)
+        return 0;
+    return hand_out(r, head.stream, seq, head.last_seq, q->take, q->user, &seq, err);
+}
+
 int events_read(struct events_reader *r, const char *exec_id, uint64_t cursor, struct exec_head *ret_head,
                 events_take *take, void *user, struct error *err)
 {
-    struct exec_head head;
-    if (reader_begin(r, err) < 0)
-        return -1;
-    int result = get_head(r, exec_id, &head, err);
-    if (result == 0) {
-        uint64_t seq = cursor < head.first_seq ? head.first_seq : cursor + 1;
-        *ret_head = head;
-        if (cursor < head.last_seq)
-            result = hand_out(r, head.stream, seq, head.last_seq, take, user, &seq, err);
-    }
-    reader_end(r);
-    return result;
+    struct request q = { .exec_id = exec_id, .cursor = cursor, .head = ret_head, .take = take, .user = user };
+    return (int)reader_run(r, read_body, &q, err);
 }
 
-static int read_ends(struct events_reader *r, const struct exec_head *head, events_take *front,
-                     events_take *back, void *user, struct error *err)
+static long ends_body(struct events_reader *r, void *user, struct error *err)
 {
-    uint64_t last = head->exit_seq > 0 ? head->exit_seq : head->last_seq, next = head->first_seq;
-    if (hand_out(r, head->stream, head->first_seq, last, front, user, &next, err) < 0)
+    const struct request *q = user;
+    struct exec_head head;
+    if (get_head(r, q->exec_id, &head, err) < 0)
         return -1;
-    return hand_out_backwards(r, head->stream, next, last, back, user, err);
+    uint64_t last = head.exit_seq > 0 ? head.exit_seq : head.last_seq, next = head.first_seq;
+    *q->head = head;
+    if (hand_out(r, head.stream, head.first_seq, last, q->take, q->user, &next, err) < 0)
+        return -1;
+    return hand_out_backwards(r, head.stream, next, last, q->back, q->user, err);
 }
 
 int events_read_ends(struct events_reader *r, const char *exec_id, struct exec_head *ret_head,
                      events_take *front, events_take *back, void *user, struct error *err)
 {
-    struct exec_head head;
-    if (reader_begin(r, err) < 0)
-        return -1;
-    int result = get_head(r, exec_id, &head, err);
-    if (result == 0) {
-        *ret_head = head;
-        result = read_ends(r, &head, front, back, user, err);
-    }
-    reader_end(r);
-    return result;
+    struct request q = { .exec_id = exec_id, .head = ret_head, .take = front, .back = back, .user = user };
+    return (int)reader_run(r, ends_body, &q, err);
 }

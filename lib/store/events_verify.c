@@ -13,8 +13,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define MAPS_LIMIT  (8u << 20)
@@ -25,13 +28,14 @@ struct walk {
     MDB_txn *txn;
     MDB_dbi table;
     unsigned char *free_pages; /* a bit for each page */
-    uint64_t pages;
+    uint64_t pages, file_pages;
     const char *map;
     size_t page_size;
     /* the stream that the walk is in */
     uint32_t stream;
     uint64_t first_seq, last_seq, bytes;
     bool counting;
+    bool quick; /* events' bytes are not looked at */
 };
 
 static void walk_clear(struct walk *walk)
@@ -68,8 +72,9 @@ static int check_place(const struct walk *walk, const void *data, size_t size, s
     size_t first = (size_t)((const char *)data - walk->map) / walk->page_size;
     size_t last = ((size_t)((const char *)data - walk->map) + (size ? size - 1 : 0)) / walk->page_size;
     for (size_t page = first; page <= last; page++)
-        if ((const char *)data < walk->map || page >= walk->pages || is_free(walk, page))
-            return events_damaged(err, "a value lies in a free page");
+        if ((const char *)data < walk->map || page >= walk->pages || page >= walk->file_pages ||
+            is_free(walk, page))
+            return events_damaged(err, "a value lies in a page that is free or missing");
     return 0;
 }
 
@@ -96,10 +101,17 @@ static int end_stream(struct walk *walk, struct error *err)
     return 0;
 }
 
+static bool event_is_sound(const struct walk *walk, uint64_t seq, const MDB_val *value)
+{
+    struct event event;
+    if (walk->quick)
+        return value->mv_size >= EVENT_HEADER && value->mv_size <= EVENT_HEADER + EVENT_DATA_MAX;
+    return parse_event(value->mv_data, value->mv_size, seq, &event) == 0;
+}
+
 static int check_event(struct walk *walk, const struct events_key_parts *parts, const MDB_val *value,
                        struct error *err)
 {
-    struct event event;
     if (walk->counting && walk->stream != parts->stream && end_stream(walk, err) < 0)
         return -1;
     if (!walk->counting) {
@@ -111,9 +123,9 @@ static int check_event(struct walk *walk, const struct events_key_parts *parts, 
     }
     if (parts->seq != ++walk->last_seq)
         return events_damaged(err, "a gap between events");
-    if (parse_event(value->mv_data, value->mv_size, parts->seq, &event) < 0)
+    if (!event_is_sound(walk, parts->seq, value))
         return events_damaged(err, "an event");
-    walk->bytes += event.length;
+    walk->bytes += value->mv_size - EVENT_HEADER;
     return 0;
 }
 
@@ -236,8 +248,19 @@ static int find_map(struct walk *walk, struct error *err)
     return error_set(err, ERROR_INTERNAL, "the map of the log was not found");
 }
 
+/* Pages that the file has in full. Its last ones may be missing where they are free: they were never written.
+ */
+static uint64_t pages_in_file(MDB_env *env, size_t page_size)
+{
+    int fd;
+    struct stat st;
+    if (mdb_env_get_fd(env, &fd) != 0 || fstat(fd, &st) < 0)
+        return 0;
+    return (uint64_t)st.st_size / page_size;
+}
+
 /* LMDB's table of free pages has handle 0. */
-static int walk_all(MDB_txn *txn, MDB_dbi table, struct error *err)
+static int walk_all(MDB_txn *txn, MDB_dbi table, bool quick, struct error *err)
 {
     MDB_envinfo info;
     MDB_stat stat;
@@ -247,7 +270,9 @@ static int walk_all(MDB_txn *txn, MDB_dbi table, struct error *err)
         .txn = txn,
         .table = table,
         .pages = info.me_last_pgno + 1,
+        .file_pages = pages_in_file(mdb_txn_env(txn), stat.ms_psize),
         .page_size = stat.ms_psize,
+        .quick = quick,
     };
     if (walk.pages > PAGES_LIMIT)
         return events_damaged(err, "the number of pages");
@@ -260,19 +285,21 @@ static int walk_all(MDB_txn *txn, MDB_dbi table, struct error *err)
     return end_stream(&walk, err);
 }
 
+static long verify_body(struct events_reader *r, void *user, struct error *err)
+{
+    (void)user;
+    return walk_all(r->txn, r->table, false, err);
+}
+
 int events_verify(struct events_reader *r, struct error *err)
 {
-    if (reader_begin(r, err) < 0)
-        return -1;
-    int result = walk_all(r->txn, r->table, err);
-    reader_end(r);
-    return result;
+    return (int)reader_run(r, verify_body, NULL, err);
 }
 
 /* ---- in a child ---- */
 /* Nobody writes: the caller holds the workspace's lock. Without locks, so that the parent's hold on lock.mdb
  * cannot be disturbed. */
-static int verify_directory(const char *directory, struct error *err)
+static int verify_directory(const char *directory, bool quick, struct error *err)
 {
     MDB_env *env;
     MDB_txn *txn;
@@ -286,16 +313,21 @@ static int verify_directory(const char *directory, struct error *err)
         result = mdb_dbi_open(txn, NULL, 0, &table);
     if (result != 0)
         return environment_error(err, result, "open the log");
-    return walk_all(txn, table, err);
+    return walk_all(txn, table, quick, err);
 }
 
-_Noreturn static void child_main(const char *directory, int report)
+/* It dies with who asked: it has the workspace's lock open. A damaged tree may be walked for ever. */
+_Noreturn static void child_main(const char *directory, bool quick, int64_t time_ms, int report)
 {
-    struct rlimit none = { 0, 0 };
+    const struct rlimit none = { 0, 0 };
+    const rlim_t seconds = (rlim_t)(time_ms / 1000 + 2);
+    const struct rlimit cpu = { seconds, seconds };
     _cleanup_error_ struct error err = ERROR_INIT;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     setrlimit(RLIMIT_CORE, &none);
+    setrlimit(RLIMIT_CPU, &cpu);
     process_reset_signals();
-    char verdict = verify_directory(directory, &err) == 0 ? 'k' : 'd';
+    char verdict = verify_directory(directory, quick, &err) == 0 ? 'k' : 'd';
     if (write(report, &verdict, 1) != 1)
         _exit(1);
     _exit(0);
@@ -326,24 +358,30 @@ static char await_verdict(int report, int64_t deadline_ms)
     }
 }
 
-int verify_in_child(const char *directory, int64_t deadline_ms, struct error *err)
+static bool judge(char verdict, bool quick)
+{
+    if (verdict == 'k' || (verdict == 't' && quick))
+        return true;
+    log_error("events: verification: %s", verdict == 'd'   ? "the log is damaged"
+                                          : verdict == 't' ? "no end in time"
+                                                           : "the log crashed its reader");
+    return false;
+}
+
+int verify_in_child(const char *directory, bool quick, int64_t time_ms, struct error *err)
 {
     int ends[2];
+    int64_t deadline_ms = clock_boottime_ms() + time_ms;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_errno(err, ERROR_INTERNAL, errno, "verify the log");
     _cleanup_close_ int report = ends[0], child_end = ends[1];
-    log_warning("events: the machine went down while a log was open: verifying it");
     pid_t pid = fork();
     if (pid < 0)
         return error_errno(err, ERROR_INTERNAL, errno, "verify the log");
     if (pid == 0)
-        child_main(directory, child_end);
+        child_main(directory, quick, time_ms, child_end);
     close(STEAL_FD(child_end));
     char verdict = await_verdict(report, deadline_ms);
     end_child(pid);
-    if (verdict != 'k')
-        log_error("events: verification: %s", verdict == 'd'   ? "the log is damaged"
-                                              : verdict == 't' ? "no end in time"
-                                                               : "the log crashed its reader");
-    return verdict == 'k';
+    return judge(verdict, quick);
 }

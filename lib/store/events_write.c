@@ -20,7 +20,7 @@ static int find_first(struct events_writer *w, const unsigned char hash[static H
     if (found <= 0)
         return found;
     if (parse_sealed(value.mv_data, value.mv_size, &record, sizeof record) < 0)
-        return events_damaged(err, "an idempotency record");
+        return writer_damaged(w, "an idempotency record", err);
     if (clock_wall_us() - record.created_us >= IDEMPOTENCY_US)
         return 0;
     if (memcmp(record.digest, digest, HASH_BYTES) != 0)
@@ -56,7 +56,7 @@ static int allot_stream(struct events_writer *w, uint32_t *ret, struct error *er
         return -1;
     if (found == 0 || parse_sealed(value.mv_data, value.mv_size, &meta, sizeof meta) < 0 ||
         meta.next_stream == 0)
-        return events_damaged(err, "the number of the next exec");
+        return writer_damaged(w, "the number of the next exec", err);
     if (meta.next_stream == UINT32_MAX)
         return error_set(err, ERROR_FULL, "this workspace has run as many commands as it can count");
     *ret = meta.next_stream++;
@@ -162,7 +162,7 @@ static int drop_oldest(struct events_writer *w, struct exec_head *head, struct e
     if (found < 0)
         return -1;
     if (found == 0)
-        return events_damaged(err, "the oldest event of a log");
+        return writer_damaged(w, "the oldest event of a log", err);
     if (is_of_the_end(head, head->first_seq, &value))
         return 0;
     uint64_t length = value.mv_size > EVENT_HEADER ? value.mv_size - EVENT_HEADER : 0;
@@ -243,6 +243,8 @@ int events_put_exec(struct events_writer *w, const struct exec_head *head, struc
     int found = batch_get(w, &key, &value, err);
     if (found < 0)
         return -1;
+    if (found == 0 && !exec_state_is_terminal(head->state)) /* none that runs is pruned */
+        return writer_damaged(w, "the record of an exec", err);
     if (found == 0)
         return error_set(err, ERROR_NOT_FOUND, "exec %s has no log any more", head->id);
     if (put_head(w, head, err) < 0)
