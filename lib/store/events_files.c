@@ -30,9 +30,10 @@ int writer_damaged(struct events_writer *w, const char *what, struct error *err)
     return events_damaged(err, what);
 }
 
+/* A page far behind all others is one that a damaged page has named. */
 int writer_failed(struct events_writer *w, int result, const char *what, struct error *err)
 {
-    if (environment_is_damage(result))
+    if (environment_is_damage(result) || result == EFBIG || result == EINVAL)
         return writer_damaged(w, mdb_strerror(result), err);
     return environment_error(err, result, what);
 }
