@@ -167,6 +167,8 @@ int root_describe(const struct root *root, struct vector *v, struct error *err)
     if (share_all(v, err) || add_made_files(v, root->hostname, err))
         return -1;
     vector_add(v, "--proc", "/proc", "--dev", "/dev", NULL);
+    /* What belongs to the sandbox's own IPC and PID namespaces could be set there, limits among them. */
+    vector_add(v, "--ro-bind", "/proc/sys", "/proc/sys", NULL);
     add_tmpfs(v, "/dev/shm", "1777", root->shm_mib);
     add_tmpfs(v, "/tmp", "1777", root->tmp_mib);
     add_tmpfs(v, "/run", "0755", 16);

@@ -54,6 +54,8 @@ static const struct refusal refusals[] = {
     REFUSE(io_uring_setup, ENOSYS, ANY),
     REFUSE(io_uring_enter, ENOSYS, ANY),
     REFUSE(io_uring_register, ENOSYS, ANY),
+    /* counted for the whole machine: one sandbox could take all of it from every program of the host */
+    REFUSE(io_setup, ENOSYS, ANY),
     /* keys belong to the user on the host, not to a namespace */
     REFUSE(keyctl, EPERM, ANY),
     REFUSE(add_key, EPERM, ANY),
