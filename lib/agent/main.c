@@ -1,6 +1,7 @@
 /* workspace-agent: the first process of a sandbox (or a plain child, for a driver without one). Owns its
  * command line and what the process is before anything runs: not dumpable, adopter of orphans, small. */
 #include "lib/agent/agent.h"
+#include "lib/agent/fence.h"
 #include "lib/base/io.h"
 
 #include <fcntl.h>
@@ -118,6 +119,7 @@ static void prepare_process(struct launch_rules *rules)
     umask(022);
     setsid();
     ignore_signals();
+    fence_install();
     getrlimit(RLIMIT_NOFILE, &rules->files);
     struct rlimit raised = { rules->files.rlim_max, rules->files.rlim_max };
     setrlimit(RLIMIT_NOFILE, &raised);
