@@ -40,11 +40,35 @@ static void send_report(int fd, struct report report)
     while (done < 0 && errno == EINTR);
 }
 
+/* The kernel counts these for the sandbox's user, and once more for the user outside, who may be the same for
+ * many sandboxes: without a share for each, one could take all. */
+static const struct {
+    int resource;
+    rlim_t most;
+} shares[] = {
+    { RLIMIT_SIGPENDING, 1024 },    /* queued signals and timers */
+    { RLIMIT_MSGQUEUE, 200 << 10 }, /* bytes: two queues of the usual size */
+};
+
+static int set_shares(void)
+{
+    for (size_t i = 0; i < N_ELEMENTS(shares); i++) {
+        struct rlimit limit;
+        if (getrlimit(shares[i].resource, &limit) < 0)
+            return -1;
+        limit.rlim_max = limit.rlim_max < shares[i].most ? limit.rlim_max : shares[i].most;
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(shares[i].resource, &limit) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* The soft limit that the agent raised for itself goes back to what it was. */
 static int set_limits(const struct launch_rules *rules)
 {
     struct rlimit processes = { (rlim_t)rules->processes, (rlim_t)rules->processes };
-    if (setrlimit(RLIMIT_NOFILE, &rules->files) < 0)
+    if (setrlimit(RLIMIT_NOFILE, &rules->files) < 0 || set_shares() < 0)
         return -1;
     return rules->processes > 0 ? setrlimit(RLIMIT_NPROC, &processes) : 0;
 }
