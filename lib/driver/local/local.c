@@ -4,6 +4,7 @@
 #include "lib/base/log.h"
 #include "lib/base/process.h"
 #include "lib/driver/driver.h"
+#include "lib/driver/local/bounds.h"
 #include "lib/driver/local/bwrap.h"
 #include "lib/driver/local/cgroup.h"
 #include "lib/driver/local/find.h"
@@ -137,6 +138,14 @@ static int local_create(const struct config *config, const struct sandbox_spec *
     return 0;
 }
 
+/* A sandbox without them works: it can harm its neighbours more. */
+static void set_bounds(struct sandbox *sandbox)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    if (bounds_set(sandbox->watch.root, geteuid() != 0, &err))
+        log_warning("the sandbox's share of terminals and file watches has no bound: %s", err.message);
+}
+
 /* bubblewrap told the child before it built the root: the agent's first bytes show that all went well. */
 static int local_open_channel(struct sandbox *sandbox, struct error *err)
 {
@@ -148,6 +157,7 @@ static int local_open_channel(struct sandbox *sandbox, struct error *err)
         return error_set(err, ERROR_TIMEOUT, "the sandbox's agent did not answer in time");
     if (recv(wait.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0)
         return tell_failure(sandbox, err);
+    set_bounds(sandbox);
     return STEAL_FD(sandbox->bwrap.channel_fd);
 }
 
