@@ -175,8 +175,7 @@ int io_set_nonblocking(int fd, struct error *err)
     return 0;
 }
 
-/* sun_path holds 108 bytes and /proc/self/fd/N/ takes some: short paths go as they are, so that ss(8) shows
- * them. */
+/* sun_path holds 108 bytes: long paths go by their directory's descriptor. */
 static int make_address(struct sockaddr_un *address, const char *path, int parent, const char *name,
                         struct error *err)
 {
@@ -210,6 +209,31 @@ static int set_socket_access(int parent, const char *name, mode_t mode, struct e
     return 0;
 }
 
+/* The kernel tells everybody in a network namespace what its sockets were bound as, and sandboxes may share
+ * the host's: that must be neither a path of the host nor the id of a workspace. */
+static int bind_nameless(int fd, int parent, const char *temporary, struct error *err)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", parent, temporary);
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+        return error_errno(err, ERROR_INTERNAL, errno, "cannot bind a socket");
+    return 0;
+}
+
+static int start_listening(int fd, int backlog, struct error *err)
+{
+    return listen(fd, backlog) == 0 ? 0
+                                    : error_errno(err, ERROR_INTERNAL, errno, "cannot listen on a socket");
+}
+
+/* What has the name already, an old socket or anything else, goes. */
+static int take_name(int parent, const char *temporary, const char *name, struct error *err)
+{
+    return renameat(parent, temporary, parent, name) == 0
+               ? 0
+               : error_errno(err, ERROR_INTERNAL, errno, "cannot name a socket");
+}
+
 int io_listen_unix(const char *path, mode_t mode, int backlog, struct error *err)
 {
     const char *name;
@@ -220,15 +244,15 @@ int io_listen_unix(const char *path, mode_t mode, int backlog, struct error *err
     _cleanup_close_ int fd = new_socket(err);
     if (fd < 0)
         return -1;
-    if (unlinkat(parent, name, 0) < 0 && errno != ENOENT)
-        return error_errno(err, ERROR_INTERNAL, errno, "cannot remove an old socket");
-    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-        return error_errno(err, ERROR_INTERNAL, errno, "cannot bind a socket");
-    if (set_socket_access(parent, name, mode, err) < 0)
+    char temporary[8 + TEMPORARY_DIGITS + 1] = ".new-";
+    id_random_hex(temporary + strlen(temporary), TEMPORARY_DIGITS);
+    if (bind_nameless(fd, parent, temporary, err) < 0)
         return -1;
-    if (listen(fd, backlog) < 0)
-        return error_errno(err, ERROR_INTERNAL, errno, "cannot listen on a socket");
-    return STEAL_FD(fd);
+    if (set_socket_access(parent, temporary, mode, err) == 0 && start_listening(fd, backlog, err) == 0 &&
+        take_name(parent, temporary, name, err) == 0)
+        return STEAL_FD(fd);
+    unlinkat(parent, temporary, 0);
+    return -1;
 }
 
 static bool means_nobody_listens(int number)
