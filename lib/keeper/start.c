@@ -205,12 +205,25 @@ static int logs_end(struct logs_job *job, struct error *err)
 
 /* ---- folders ---- */
 
+/* A command may have closed it to its own user; then no sandbox would start there any more. */
+static int unclose(const char *path, struct error *err)
+{
+    struct stat status;
+    char link[32];
+    _cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    if (fd < 0 || fstat(fd, &status) < 0 ||
+        ((status.st_mode & S_IRWXU) != S_IRWXU && chmod(link, (status.st_mode & 01777) | S_IRWXU) < 0))
+        return error_errno(err, ERROR_INTERNAL, errno, "cannot open the workspace's folder");
+    return 0;
+}
+
 static int open_folder(struct keeper *k, const char *name, uid_t uid, struct error *err)
 {
     _cleanup_free_ char *leaf = xasprintf("%s/%s", k->workspace_id, name);
     _cleanup_free_ char *path = config_path(k->config, "workspaces", leaf);
     struct stat status;
-    if (io_ensure_directory(path, 0700, err) < 0)
+    if (io_ensure_directory(path, 0700, err) < 0 || unclose(path, err) < 0)
         return -1;
     _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) < 0)
