@@ -22,6 +22,7 @@ struct service {
     struct loop_timer sweep; /* of events */
     struct keeper_client *client;
     struct loop_watch *client_watch;
+    struct loop_timer client_timer;
     struct routes *routes;       /* rest.c */
     struct documents *documents; /* documents.c */
     struct mcp_tools *tools;     /* mcp/tools.c */

@@ -1,11 +1,12 @@
-/* The event loop: one epoll set, a binary heap of timers, one signalfd, one eventfd for other threads. It
- * knows descriptors and callbacks; it must not know what a connection, a request or a store is. The helper
- * thread is in offload.c. */
+/* The event loop: one set of descriptors, a binary heap of timers, one signalfd, one eventfd for other
+ * threads. It knows descriptors and callbacks; it must not know what a connection, a request or a store is.
+ * The helper thread is in offload.c. */
 #include "fcgi/loop.h"
 
 #include "fcgi/offload.h"
 #include "lib/base/clock.h"
 #include "lib/base/memory.h"
+#include "lib/base/poller.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -36,7 +37,8 @@ struct loop_watch {
 };
 
 struct loop {
-    int epoll_fd, event_fd, signal_fd;
+    struct poller poller;
+    int event_fd, signal_fd;
     bool stop;
     struct loop_timer **heap; /* heap[1] is the earliest */
     uint32_t heap_count, heap_capacity;
@@ -127,8 +129,7 @@ struct loop_watch *loop_try_watch_fd(struct loop *l, int fd, uint32_t epoll_even
     struct loop_watch *w = xmalloc(sizeof(*w));
 
     *w = (struct loop_watch){ .loop = l, .ready = ready, .user = user, .fd = fd, .events = epoll_events };
-    struct epoll_event event = { .events = epoll_events, .data.ptr = w };
-    if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
+    if (poller_add(&l->poller, fd, epoll_events, w) == 0)
         return w;
     free(w);
     return NULL;
@@ -145,12 +146,10 @@ struct loop_watch *loop_watch_fd(struct loop *l, int fd, uint32_t epoll_events, 
 
 void loop_watch_change(struct loop_watch *w, uint32_t epoll_events)
 {
-    struct epoll_event event = { .events = epoll_events, .data.ptr = w };
-
     if (w->events == epoll_events)
         return;
     w->events = epoll_events;
-    if (epoll_ctl(w->loop->epoll_fd, EPOLL_CTL_MOD, w->fd, &event) < 0)
+    if (poller_change(&w->loop->poller, w->fd, epoll_events, w) < 0)
         die("epoll_ctl mod");
 }
 
@@ -158,7 +157,7 @@ void loop_unwatch(struct loop_watch *w)
 {
     if (w == NULL || w->ready == NULL)
         return;
-    if (epoll_ctl(w->loop->epoll_fd, EPOLL_CTL_DEL, w->fd, NULL) < 0)
+    if (poller_remove(&w->loop->poller, w->fd) < 0)
         die("epoll_ctl del");
     w->ready = NULL;
     w->next_dead = w->loop->dead;
@@ -290,7 +289,7 @@ struct loop *loop_new(void)
     l->signal_fd = -1;
     sigemptyset(&l->signals);
     pthread_mutex_init(&l->posted_lock, NULL);
-    if ((l->epoll_fd = epoll_create1(EPOLL_CLOEXEC)) < 0)
+    if (poller_open(&l->poller) < 0)
         die("epoll_create1");
     if ((l->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         die("eventfd");
@@ -310,7 +309,7 @@ void loop_free(struct loop *l)
     close(l->event_fd);
     if (l->signal_fd >= 0)
         close(l->signal_fd);
-    close(l->epoll_fd);
+    poller_close(&l->poller);
     pthread_mutex_destroy(&l->posted_lock);
     free(l->posted.items);
     free(l->deferred.items);
@@ -322,7 +321,7 @@ void loop_free(struct loop *l)
 static void turn(struct loop *l)
 {
     struct epoll_event events[EVENTS_PER_TURN];
-    int count = epoll_wait(l->epoll_fd, events, EVENTS_PER_TURN, sleep_ms(l));
+    int count = poller_wait(&l->poller, events, EVENTS_PER_TURN, sleep_ms(l));
 
     if (count < 0 && errno != EINTR)
         die("epoll_wait");

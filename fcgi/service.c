@@ -16,6 +16,7 @@
 
 #define EVENTS_CACHED 256
 #define SWEEP_MS      10000
+#define LOOK_MS       5
 
 static void ensure_warden(void *user)
 {
@@ -41,6 +42,20 @@ static void sweep(void *user)
     loop_timer_start(s->loop, &s->sweep, clock_boottime_ms() + SWEEP_MS, sweep, s);
 }
 
+/* One set inside another can say nothing of what it had no room for. */
+static void look_at_client(void *user)
+{
+    struct service *s = user;
+    keeper_client_turn(s->client);
+}
+
+static void turn_ended(void *user)
+{
+    struct service *s = user;
+    if (keeper_client_needs_turns(s->client) && s->client_timer.heap_index == 0)
+        loop_timer_start(s->loop, &s->client_timer, clock_boottime_ms() + LOOK_MS, look_at_client, s);
+}
+
 struct service *service_new(struct loop *l, const struct config *config, const char *program,
                             struct error *err)
 {
@@ -56,6 +71,8 @@ struct service *service_new(struct loop *l, const struct config *config, const c
     s->events = events_cache_new(config->state_dir, EVENTS_CACHED);
     s->client = keeper_client_new(config, ensure_warden, s);
     s->client_watch = loop_watch_fd(l, keeper_client_fd(s->client), EPOLLIN, client_ready, s);
+    loop_at_turn_end(l, turn_ended, s);
+    loop_timer_start(l, &s->client_timer, 0, look_at_client, s); /* the first turn ends at once */
     s->routes = routes_new(ops);
     s->documents = documents_new(config);
     s->tools = mcp_tools_new(config);
@@ -71,6 +88,7 @@ void service_free(struct service *s)
         return;
     loop_timer_stop(s->loop, &s->sweep);
     wait_free(s->waiting);
+    loop_timer_stop(s->loop, &s->client_timer);
     loop_unwatch(s->client_watch);
     keeper_client_free(s->client);
     mcp_tools_free(s->tools);

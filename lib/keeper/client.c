@@ -22,11 +22,9 @@ struct keeper_client *keeper_client_new(const struct config *config, keeper_ensu
     c->ensure = ensure;
     c->ensure_user = user;
     TAILQ_INIT(&c->pendings);
-    c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     c->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
-    if (c->epoll_fd < 0 || c->timer_fd < 0 ||
-        epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, c->timer_fd, &event) < 0) {
+    if (poller_open(&c->poller) < 0 || c->timer_fd < 0 ||
+        poller_add(&c->poller, c->timer_fd, EPOLLIN, NULL) < 0) {
         log_error("no descriptors for the connections to keepers");
         abort();
     }
@@ -76,13 +74,18 @@ void keeper_client_free(struct keeper_client *c)
     while (!LIST_EMPTY(&c->told))
         watch_free(LIST_FIRST(&c->told));
     close(c->timer_fd);
-    close(c->epoll_fd);
+    poller_close(&c->poller);
     free(c);
 }
 
 int keeper_client_fd(const struct keeper_client *c)
 {
-    return c->epoll_fd;
+    return c->poller.epoll_fd;
+}
+
+bool keeper_client_needs_turns(const struct keeper_client *c)
+{
+    return c->poller.n_extras > 0;
 }
 
 /* The timer only ever moves nearer here; the turn that it wakes finds the next deadline. */
@@ -357,7 +360,7 @@ static void tick(struct keeper_client *c)
 void keeper_client_turn(struct keeper_client *c)
 {
     struct epoll_event events[TURN_EVENTS];
-    int count = epoll_wait(c->epoll_fd, events, TURN_EVENTS, 0);
+    int count = poller_wait(&c->poller, events, TURN_EVENTS, 0);
     bool timer = false;
     for (int i = 0; i < count; i++) {
         if (events[i].data.ptr)

@@ -16,6 +16,8 @@ typedef void keeper_ensure(void *user);
 struct keeper_client *keeper_client_new(const struct config *config, keeper_ensure *ensure, void *user);
 void keeper_client_free(struct keeper_client *c);
 int keeper_client_fd(const struct keeper_client *c); /* EPOLLIN */
+/* True: the kernel had no room for a connection in that set, so turns are needed though it is silent. */
+bool keeper_client_needs_turns(const struct keeper_client *c);
 /* Handles what is ready, deadlines too (a timer stands in the same set); callbacks run inside. */
 void keeper_client_turn(struct keeper_client *c);
 

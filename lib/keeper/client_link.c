@@ -51,7 +51,7 @@ struct client_link *client_link_get(struct keeper_client *c, const char *workspa
 /* Leaves the set by name: a child between fork and exec may keep the closed descriptor's file alive. */
 static void close_channel(struct client_link *l)
 {
-    epoll_ctl(l->client->epoll_fd, EPOLL_CTL_DEL, channel_fd(l->channel), NULL);
+    poller_remove(&l->client->poller, channel_fd(l->channel));
     channel_free(STEAL(l->channel));
     l->phase = LINK_DOWN;
     l->broken = false;
@@ -86,8 +86,7 @@ void client_link_flush(struct client_link *l)
     if (wanted == l->interest)
         return;
     l->interest = wanted;
-    struct epoll_event event = { .events = wanted, .data.ptr = l };
-    epoll_ctl(l->client->epoll_fd, EPOLL_CTL_MOD, channel_fd(l->channel), &event);
+    poller_change(&l->client->poller, channel_fd(l->channel), wanted, l);
 }
 
 static void send_pending(struct client_link *l, struct pending *p)
@@ -148,8 +147,7 @@ static int client_link_connect(struct client_link *l, struct error *err)
         return -1;
     l->channel = channel_new(fd);
     l->interest = EPOLLIN | EPOLLOUT;
-    struct epoll_event event = { .events = l->interest, .data.ptr = l };
-    if (epoll_ctl(l->client->epoll_fd, EPOLL_CTL_ADD, channel_fd(l->channel), &event) < 0) {
+    if (poller_add(&l->client->poller, channel_fd(l->channel), l->interest, l) < 0) {
         channel_free(STEAL(l->channel));
         return error_set(err, ERROR_UNAVAILABLE, "no room for another connection");
     }

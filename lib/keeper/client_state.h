@@ -4,6 +4,7 @@
 #define KEEPER_CLIENT_STATE_H
 
 #include "lib/base/ids.h"
+#include "lib/base/poller.h"
 #include "lib/keeper/client.h"
 #include "lib/wire/channel.h"
 
@@ -72,7 +73,8 @@ struct keeper_client {
     keeper_ensure *ensure;
     void *ensure_user;
     int64_t ensured_ms; /* when ensure was called last */
-    int epoll_fd, timer_fd;
+    struct poller poller;
+    int timer_fd;
     int64_t armed_ms; /* 0 = the timer is off */
     uint64_t last_number;
     SLIST_HEAD(, client_link) buckets[LINK_BUCKETS];

@@ -1,9 +1,10 @@
-/* Owns an epoll descriptor and a boot-time timer. A source that is removed while its event is pending is
+/* Owns a set of descriptors and a boot-time timer. A source that is removed while its event is pending is
  * skipped. Knows nothing of what its sources are. */
 #include "lib/keeper/reactor.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/memory.h"
+#include "lib/base/poller.h"
 
 #include <errno.h>
 #include <sys/timerfd.h>
@@ -21,7 +22,8 @@ struct reactor_source {
 };
 
 struct reactor {
-    int epoll_fd, timer_fd;
+    struct poller poller;
+    int timer_fd;
     int64_t armed_ms;
     struct epoll_event pending[EVENTS_A_TURN];
     int pending_count;
@@ -30,11 +32,9 @@ struct reactor {
 struct reactor *reactor_new(struct error *err)
 {
     struct reactor *r = xcalloc(1, sizeof(*r));
-    r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     r->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
-    if (r->epoll_fd < 0 || r->timer_fd < 0 ||
-        epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, r->timer_fd, &event) < 0) {
+    if (poller_open(&r->poller) < 0 || r->timer_fd < 0 ||
+        poller_add(&r->poller, r->timer_fd, EPOLLIN, NULL) < 0) {
         error_errno(err, ERROR_INTERNAL, errno, "cannot make an event loop");
         reactor_free(r);
         return NULL;
@@ -46,7 +46,7 @@ void reactor_free(struct reactor *r)
 {
     if (r == NULL)
         return;
-    memory_close_fd(&r->epoll_fd);
+    poller_close(&r->poller);
     memory_close_fd(&r->timer_fd);
     free(r);
 }
@@ -56,8 +56,7 @@ struct reactor_source *reactor_try_add(struct reactor *r, int fd, uint32_t event
 {
     struct reactor_source *s = xcalloc(1, sizeof(*s));
     *s = (struct reactor_source){ .reactor = r, .fd = fd, .events = events, .ready = ready, .user = user };
-    struct epoll_event event = { .events = events, .data.ptr = s };
-    if (epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
+    if (poller_add(&r->poller, fd, events, s) == 0)
         return s;
     free(s);
     return NULL;
@@ -76,8 +75,7 @@ void reactor_change(struct reactor_source *s, uint32_t events)
 {
     if (s->events == events)
         return;
-    struct epoll_event event = { .events = events, .data.ptr = s };
-    if (epoll_ctl(s->reactor->epoll_fd, EPOLL_CTL_MOD, s->fd, &event) == 0)
+    if (poller_change(&s->reactor->poller, s->fd, events, s) == 0)
         s->events = events;
 }
 
@@ -86,7 +84,7 @@ void reactor_remove(struct reactor_source *s)
     if (s == NULL)
         return;
     struct reactor *r = s->reactor;
-    epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
+    poller_remove(&r->poller, s->fd);
     for (int i = 0; i < r->pending_count; i++)
         if (r->pending[i].data.ptr == s)
             r->pending[i].data.ptr = NULL;
@@ -117,7 +115,7 @@ static void timer_drain(struct reactor *r)
 
 void reactor_turn(struct reactor *r, int64_t deadline_ms)
 {
-    int count = epoll_wait(r->epoll_fd, r->pending, EVENTS_A_TURN, arm(r, deadline_ms));
+    int count = poller_wait(&r->poller, r->pending, EVENTS_A_TURN, arm(r, deadline_ms));
     if (count <= 0)
         return;
     r->pending_count = count;
