@@ -77,9 +77,20 @@ static char *make_state_dir(void)
     return path;
 }
 
-static void become(const struct passwd *user)
+/* Whom an unprivileged installation runs as, and who owns its folder. */
+static void find_user(const struct instance_options *options, uid_t *uid, gid_t *gid)
 {
-    if (setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0)
+    const struct passwd *user = worker_user();
+    *uid = options && options->uid ? options->uid : user ? user->pw_uid : geteuid();
+    *gid = options && options->uid ? options->uid : user ? user->pw_gid : getegid();
+}
+
+static void become(const struct instance_options *options)
+{
+    uid_t uid;
+    gid_t gid;
+    find_user(options, &uid, &gid);
+    if (setgid(gid) != 0 || setuid(uid) != 0)
         _exit(126);
 }
 
@@ -88,7 +99,6 @@ static void child_exec(const struct instance *i, const struct instance_options *
     char port[16];
     snprintf(port, sizeof port, "%d", i->port);
     process_reset_signals();
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
     dup2(log_fd, STDOUT_FILENO);
     dup2(log_fd, STDERR_FILENO);
     setenv("PORT", port, 1);
@@ -97,7 +107,8 @@ static void child_exec(const struct instance *i, const struct instance_options *
     for (const char *const *e = options ? options->environment : NULL; e && *e; e++)
         putenv(xstrdup(*e));
     if (options && options->unprivileged && geteuid() == 0)
-        become(worker_user());
+        become(options);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* a change of user would clear it */
     execl(i->program, "workspace-fcgi", "run", "--state", i->state_dir, (char *)NULL);
     _exit(127);
 }
@@ -127,9 +138,11 @@ struct instance *instance_start(const struct instance_options *options)
     i->state_dir = i->folder ? xasprintf("%s/state", i->folder) : xstrdup(options->state_dir);
     if (i->folder) {
         must_hold(mkdir(i->state_dir, 0755) == 0);
-        const struct passwd *user = worker_user();
-        if (geteuid() == 0 && user)
-            must_hold(chown(i->state_dir, user->pw_uid, user->pw_gid) == 0);
+        uid_t uid;
+        gid_t gid;
+        find_user(options, &uid, &gid);
+        if (geteuid() == 0)
+            must_hold(chown(i->state_dir, uid, gid) == 0);
     }
     id_random_hex(i->token, 40);
     snprintf(i->url, sizeof i->url, "http://127.0.0.1:%d", i->port);

@@ -14,6 +14,7 @@ struct instance;
 struct instance_options {
     const char *const *environment; /* "NAME=VALUE", NULL-ended, may be NULL */
     bool unprivileged;              /* as www-data where the test is root */
+    uid_t uid;                      /* 0; or that user instead of www-data, who need not have a name */
     const char *state_dir;          /* NULL = a new folder, removed at the end */
     const char *log_path;           /* NULL = test.log beside or in the state directory */
 };

@@ -18,7 +18,8 @@ int suite_main(Suite *suite, const char *const *environment)
 {
     const char *as = getenv("AS");
     struct instance_options options = { .environment = environment,
-                                        .unprivileged = as && strcmp(as, "www-data") == 0 };
+                                        .unprivileged = as && *as,
+                                        .uid = as ? (uid_t)strtoul(as, NULL, 10) : 0 };
     the = instance_start(&options);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
