@@ -311,14 +311,20 @@ static void make_mcp(const struct op *op, unsigned wrongs)
     add_header("MCP-Protocol-Version", versions[dice_roll(&dice, N_ELEMENTS(versions))]);
 }
 
+static void forget_shot(void)
+{
+    buffer_free(&shot.path);
+    buffer_free(&shot.body);
+    shot = (struct shot){ 0 };
+}
+
 static void make_shot(void)
 {
     size_t count = 0;
     while (ops[count] != NULL)
         count++;
-    buffer_free(&shot.path);
-    buffer_free(&shot.body);
-    shot = (struct shot){ .op = ops[dice_roll(&dice, (unsigned)count)] };
+    forget_shot();
+    shot.op = ops[dice_roll(&dice, (unsigned)count)];
     if (workspace_count == 0 && dice_roll(&dice, 4))
         shot.op = op_find("createRemoteWorkspace");
     /* Half of the requests are right, in others one of eight values is wrong, in some every other one. */
@@ -382,10 +388,23 @@ static void check_headers(const struct answer *a)
     must(!answer_header(a, "X-Injected", value, sizeof(value)), "a header was injected");
 }
 
+/* The result of a call as an object (a new reference); older revisions have it as text alone. NULL: it
+ * failed. */
+static json_t *mcp_result(const struct answer *a)
+{
+    const json_t *result = json_object_get(a->json, "result");
+    json_t *structured = json_object_get(result, "structuredContent");
+    const json_t *text = json_object_get(json_array_get(json_object_get(result, "content"), 0), "text");
+    if (json_is_true(json_object_get(result, "isError")))
+        return NULL;
+    return structured != NULL
+               ? json_incref(structured)
+               : json_loadb(json_string_value(text), json_string_length(text), JSON_ALLOW_NUL, NULL);
+}
+
 static void check_mcp(const struct answer *a)
 {
     const json_t *result = json_object_get(a->json, "result"), *item;
-    const json_t *structured = json_object_get(result, "structuredContent");
     struct error err = ERROR_INIT;
     size_t index;
     must(a->json != NULL, "MCP: status %ld and no JSON: %.200s", a->status, a->body);
@@ -394,25 +413,27 @@ static void check_mcp(const struct answer *a)
              a->body);
         return;
     }
-    must(json_is_array(json_object_get(result, "content")), "MCP: no content: %.300s", a->body);
-    if (json_is_true(json_object_get(result, "isError")) || structured == NULL)
+    must(json_is_string(json_object_get(json_array_get(json_object_get(result, "content"), 0), "text")),
+         "MCP: no text: %.300s", a->body);
+    json_auto_t *value = mcp_result(a);
+    must(value != NULL || json_is_true(json_object_get(result, "isError")), "MCP: no result: %.300s",
+         a->body);
+    if (value == NULL)
         return;
     if ((shot.op->flags & OP_LIST) == 0)
-        must(field_check_result(shot.op->result, structured, &err) == 0, "MCP: %s: %s", shot.op->id,
-             err.message);
-    json_array_foreach(json_object_get(structured, "result"), index, item)
-        must(field_check_result(shot.op->result, item, &err) == 0, "MCP: %s: %s", shot.op->id, err.message);
+        must(field_check_result(shot.op->result, value, &err) == 0, "MCP: %s: %s", shot.op->id, err.message);
+    const json_t *list = json_is_array(value) ? value : json_object_get(value, "result");
+    json_array_foreach(list, index, item) {
+        must((shot.op->flags & OP_LIST) == 0 || field_check_result(shot.op->result, item, &err) == 0,
+             "MCP: %s: %s", shot.op->id, err.message);
+    }
 }
 
 static void note_answer(const struct answer *a)
 {
-    const json_t *of =
-        shot.mcp ? json_object_get(json_object_get(a->json, "result"), "structuredContent") : a->json;
+    json_auto_t *of = a->status >= 400 ? NULL : shot.mcp ? mcp_result(a) : json_incref(a->json);
     const char *ws = json_string_value(json_object_get(of, "workspace_id"));
     const char *ex = json_string_value(json_object_get(of, "exec_id"));
-    if (a->status >= 400 ||
-        (shot.mcp && json_is_true(json_object_get(json_object_get(a->json, "result"), "isError"))))
-        return;
     if (ws != NULL && shot.op->action == OP_ACTION_CREATE)
         note_id(workspaces, &workspace_count, IDS, ws);
     if (ws != NULL && shot.op->action == OP_ACTION_TERMINATE)
@@ -558,7 +579,7 @@ int main(int argc, char **argv)
     for (long long end = now_ms() + seconds * 1000LL; now_ms() < end; fire())
         if (requests % 100 == 0)
             check_workers();
-    shot = (struct shot){ 0 };
+    forget_shot();
     check_workers();
     remove_all();
     check_log();
