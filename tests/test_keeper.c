@@ -661,6 +661,35 @@ static json_t *request_of(const char *operation, json_t *in)
                      "request_id", "r");
 }
 
+static json_t *nested(int depth)
+{
+    json_t *value = json_array();
+    while (--depth > 0)
+        value = json_pack("[o]", value);
+    return value;
+}
+
+/* A peer is trusted not to want harm, not to make no mistakes. */
+START_TEST(test_malformed_requests)
+{
+    begin(NULL, NULL);
+    json_auto_t *none = talk_ask(talk, json_object());
+    ck_assert_int_eq(talk_error(none), ERROR_INVALID);
+    json_auto_t *list = talk_ask(talk, json_array());
+    ck_assert_int_eq(talk_error(list), ERROR_INVALID);
+    json_auto_t *deep = talk_ask(talk, request_of("record", nested(80)));
+    ck_assert_int_eq(talk_error(deep), ERROR_INVALID);
+    json_t *values = json_array();
+    for (int i = 0; i < 60000; i++)
+        json_array_append_new(values, json_integer(i));
+    json_auto_t *many = talk_ask(talk, request_of("record", values));
+    ck_assert_int_eq(talk_error(many), ERROR_INVALID);
+    json_auto_t *fine = talk_call(talk, "record", NULL);
+    ck_assert_ptr_nonnull(json_object_get(fine, "ret"));
+    end();
+}
+END_TEST
+
 /* What it took in is answered before it says so; what came later is nobody's. */
 START_TEST(test_goodbye)
 {
@@ -898,6 +927,7 @@ int main(int argc, char **argv)
                              test_absolute,
                              test_extend,
                              test_stop_and_remove,
+                             test_malformed_requests,
                              test_goodbye,
                              test_sandbox_dies,
                              test_after_the_sandbox,

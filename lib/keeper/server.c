@@ -1,6 +1,7 @@
 /* Workers' requests and subscriptions on run/<ws>.sock. A request names an operation; what that does comes in
  * by keeper_options.dispatch. */
 #include "lib/keeper/internal.h"
+#include "lib/schema/field.h"
 
 /* ---- calls ---- */
 
@@ -100,7 +101,8 @@ static void dispatch(struct keeper *k, struct peer *peer, uint32_t stream, const
 static void on_request(struct keeper *k, struct peer *peer, const struct frame *frame, const char *data,
                        size_t length)
 {
-    json_auto_t *message = json_loadb(data, length, JSON_ALLOW_NUL, NULL);
+    _cleanup_error_ struct error err = ERROR_INIT;
+    json_auto_t *message = field_parse_json(data, length, &err);
     const char *operation = json_string_value(json_object_get(message, "operation"));
     if (k->stop.wanted ||
         box_is_over(k)) { /* not taken in: the sender may start the workspace again and repeat it */
@@ -109,7 +111,8 @@ static void on_request(struct keeper *k, struct peer *peer, const struct frame *
     }
     life_active(k);
     if (operation == NULL)
-        refuse(peer, frame->stream, ERROR_INVALID, "a request needs an operation");
+        refuse(peer, frame->stream, ERROR_INVALID,
+               message != NULL ? "a request needs an operation" : err.message);
     else
         dispatch(k, peer, frame->stream, message, operation);
 }

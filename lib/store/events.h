@@ -118,7 +118,8 @@ void events_cache_free(struct events_cache *c);
  * whose writer lives in this process. An environment that was replaced or removed since (inode of data.mdb)
  * is opened anew. */
 struct events_reader *events_cache_get(struct events_cache *c, const char *workspace_id, struct error *err);
-/* Closes those that were removed or replaced: until then their files take up disk space. To be called from time to time. */
+/* Closes those that were removed or replaced: until then their files take up disk space. To be called from
+ * time to time. */
 void events_cache_sweep(struct events_cache *c);
 void events_cache_drop(struct events_cache *c, const char *workspace_id);
 struct events_reader *events_writer_reader(struct events_writer *w); /* borrowed, lives as long as w */

@@ -27,6 +27,7 @@
 struct walk {
     MDB_txn *txn;
     MDB_dbi table;
+    MDB_cursor *cursor;
     unsigned char *free_pages; /* a bit for each page */
     uint64_t pages, file_pages;
     const char *map;
@@ -38,8 +39,11 @@ struct walk {
     bool quick; /* events' bytes are not looked at */
 };
 
+/* Also of one that a fault has ended. */
 static void walk_clear(struct walk *walk)
 {
+    if (walk->cursor)
+        mdb_cursor_close(walk->cursor);
     free(walk->free_pages);
 }
 
@@ -204,19 +208,18 @@ static int check_free_pair(struct walk *walk, const MDB_val *key, const MDB_val 
 
 static int walk_table(struct walk *walk, MDB_dbi table, bool ordered, walk_pair *check, struct error *err)
 {
-    MDB_cursor *cursor;
     MDB_val key, value, before = { 0, NULL };
-    int result = mdb_cursor_open(walk->txn, table, &cursor), status = 0;
+    int result = mdb_cursor_open(walk->txn, table, &walk->cursor), status = 0;
     if (result != 0)
         return environment_error(err, result, "read the log");
-    while (status == 0 && (result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
+    while (status == 0 && (result = mdb_cursor_get(walk->cursor, &key, &value, MDB_NEXT)) == 0) {
         if (ordered && before.mv_data && mdb_cmp(walk->txn, table, &before, &key) >= 0)
             status = events_damaged(err, "keys out of order");
         else
             status = check(walk, &key, &value, err);
         before = key;
     }
-    mdb_cursor_close(cursor);
+    mdb_cursor_close(STEAL(walk->cursor));
     if (status == 0 && result != MDB_NOTFOUND)
         status = environment_error(err, result, "read the log");
     return status;
@@ -226,13 +229,12 @@ static int walk_table(struct walk *walk, MDB_dbi table, bool ordered, walk_pair 
  * has nothing to look for. */
 static int find_map(struct walk *walk, struct error *err)
 {
-    MDB_cursor *cursor;
     MDB_val key, value;
-    int result = mdb_cursor_open(walk->txn, walk->table, &cursor);
+    int result = mdb_cursor_open(walk->txn, walk->table, &walk->cursor);
     if (result != 0)
         return environment_error(err, result, "read the log");
-    result = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
-    mdb_cursor_close(cursor);
+    result = mdb_cursor_get(walk->cursor, &key, &value, MDB_FIRST);
+    mdb_cursor_close(STEAL(walk->cursor));
     if (result != 0)
         return result == MDB_NOTFOUND ? 0 : environment_error(err, result, "read the log");
     _cleanup_buffer_ struct buffer maps = BUFFER_INIT;
@@ -260,40 +262,37 @@ static uint64_t pages_in_file(MDB_env *env, size_t page_size)
 }
 
 /* LMDB's table of free pages has handle 0. */
-static int walk_all(MDB_txn *txn, MDB_dbi table, bool quick, struct error *err)
+static int walk_all(struct walk *walk, MDB_txn *txn, MDB_dbi table, struct error *err)
 {
     MDB_envinfo info;
     MDB_stat stat;
     mdb_env_info(mdb_txn_env(txn), &info);
     mdb_env_stat(mdb_txn_env(txn), &stat);
-    __attribute__((cleanup(walk_clear))) struct walk walk = {
-        .txn = txn,
-        .table = table,
-        .pages = info.me_last_pgno + 1,
-        .file_pages = pages_in_file(mdb_txn_env(txn), stat.ms_psize),
-        .page_size = stat.ms_psize,
-        .quick = quick,
-    };
-    if (walk.pages > PAGES_LIMIT)
+    walk->txn = txn;
+    walk->table = table;
+    walk->pages = info.me_last_pgno + 1;
+    walk->file_pages = pages_in_file(mdb_txn_env(txn), stat.ms_psize);
+    walk->page_size = stat.ms_psize;
+    if (walk->pages > PAGES_LIMIT)
         return events_damaged(err, "the number of pages");
-    walk.free_pages = xcalloc(walk.pages / 8 + 1, 1);
-    if (find_map(&walk, err) < 0)
+    walk->free_pages = xcalloc(walk->pages / 8 + 1, 1);
+    if (find_map(walk, err) < 0)
         return -1;
-    if (walk_table(&walk, 0, false, check_free_pair, err) < 0 ||
-        walk_table(&walk, table, true, check_pair, err) < 0)
+    if (walk_table(walk, 0, false, check_free_pair, err) < 0 ||
+        walk_table(walk, table, true, check_pair, err) < 0)
         return -1;
-    return end_stream(&walk, err);
+    return end_stream(walk, err);
 }
 
 static long verify_body(struct events_reader *r, void *user, struct error *err)
 {
-    (void)user;
-    return walk_all(r->txn, r->table, false, err);
+    return walk_all(user, r->txn, r->table, err);
 }
 
 int events_verify(struct events_reader *r, struct error *err)
 {
-    return (int)reader_run(r, verify_body, NULL, err);
+    __attribute__((cleanup(walk_clear))) struct walk walk = { 0 };
+    return (int)reader_run(r, verify_body, &walk, err);
 }
 
 /* ---- in a child ---- */
@@ -313,7 +312,8 @@ static int verify_directory(const char *directory, bool quick, struct error *err
         result = mdb_dbi_open(txn, NULL, 0, &table);
     if (result != 0)
         return environment_error(err, result, "open the log");
-    return walk_all(txn, table, quick, err);
+    __attribute__((cleanup(walk_clear))) struct walk walk = { .quick = quick };
+    return walk_all(&walk, txn, table, err);
 }
 
 /* It dies with who asked: it has the workspace's lock open. A damaged tree may be walked for ever. */

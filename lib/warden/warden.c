@@ -1,6 +1,7 @@
 /* The warden's main: one for each state directory, by lock; its socket and its loop. What is to be done for a
  * workspace is place.c's. */
 #include "lib/base/io.h"
+#include "lib/schema/field.h"
 #include "lib/warden/internal.h"
 #include "lib/warden/settings.h"
 
@@ -29,6 +30,10 @@ static void on_create(struct warden *w, struct peer *peer, uint32_t stream, cons
                       const char *id)
 {
     json_t *idempotency = json_object_get(message, "idempotency");
+    if (json_object_get(message, "record") == NULL) {
+        refuse(peer, stream, ERROR_INVALID, "no record is given");
+        return;
+    }
     json_auto_t *spec = json_pack("{s:O}", "record", json_object_get(message, "record"));
     if (json_is_object(idempotency))
         json_object_set(spec, "idempotency", idempotency);
@@ -83,7 +88,7 @@ static void peer_frame(void *user, struct peer *peer, const struct frame *frame,
 {
     if (frame->type != FRAME_REQUEST)
         return;
-    json_auto_t *message = json_loadb(data, length, 0, NULL);
+    json_auto_t *message = field_parse_json(data, length, NULL);
     const struct request *request = find_request(json_string_value(json_object_get(message, "op")));
     bool names = request != NULL && request->id_in != NULL;
     const char *id = names ? workspace_of(request, message) : NULL;
