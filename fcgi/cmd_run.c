@@ -181,7 +181,10 @@ static void serve_until_signal(const struct config *config, const struct lighttp
 {
     struct daemon daemons[DAEMONS] = {
         [WARDEN] = { .name = "the warden", .argv = own_argv("warden", config), .stdin_fd = -1 },
-        [SERVE] = { .name = "the pool of workers", .argv = own_argv("serve", config), .stdin_fd = socket_fd },
+        [SERVE] = { .name = "the pool of workers",
+                    .argv = own_argv("serve", config),
+                    .stdin_fd = socket_fd,
+                    .token = token },
         [FRONT] = { .name = "lighttpd", .argv = front_argv(front), .stdin_fd = -1 },
     };
 
@@ -209,7 +212,7 @@ static int run(const struct config *config, struct lighttpd *front, struct error
                          err) < 0 ||
         state_directory_reach(config, err) < 0)
         return -1;
-    setenv("WORKSPACE_TOKEN", token, 1);
+    unsetenv("WORKSPACE_TOKEN"); /* the workers alone get it */
     unsetenv("TOKEN");
     if (*environment("WORKERS", ""))
         setenv("WORKSPACE_WORKERS", getenv("WORKERS"), 1);

@@ -38,6 +38,8 @@ static void run_child(const struct daemon *d, pid_t parent)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent || dup2(input, STDIN_FILENO) < 0)
         _exit(126);
+    if (d->token)
+        setenv("WORKSPACE_TOKEN", d->token, 1);
     execv(d->argv[0], d->argv);
     fprintf(stderr, "run: cannot execute %s: %s\n", d->argv[0], strerror(errno));
     _exit(127);

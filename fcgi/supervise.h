@@ -10,8 +10,9 @@
 
 struct daemon {
     const char *name;
-    char **argv;  /* argv[0] = path of the program */
-    int stdin_fd; /* -1 = /dev/null */
+    char **argv;       /* argv[0] = path of the program */
+    int stdin_fd;      /* -1 = /dev/null */
+    const char *token; /* the owner's, for its environment; NULL = none */
     /* The rest belongs to supervise.c; zero-initialise. */
     pid_t pid;
     int pidfd;

@@ -326,10 +326,18 @@ char **config_environment(const struct config *config)
     size_t count = 0;
     for (const struct setting *row = settings; row < settings + setting_count; row++) {
         _cleanup_free_ char *variable = as_variable(config, row);
-        if (strcmp(variable + strlen(row->name) + 1, row->dflt) != 0)
+        if (!row->secret && strcmp(variable + strlen(row->name) + 1, row->dflt) != 0)
             environment[count++] = STEAL(variable);
     }
     return environment;
+}
+
+bool config_is_secret(const char *variable)
+{
+    bool is_alias;
+    _cleanup_free_ char *name = xstrndup(variable, strcspn(variable, "="));
+    const struct setting *row = setting_find(name, &is_alias);
+    return row && row->secret;
 }
 
 void config_free_environment(char **environment)

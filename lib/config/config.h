@@ -42,10 +42,13 @@ void config_log_unused(const struct config *config);
 char *config_path(const struct config *config, const char *name, const char *leaf);
 /* The sample file, from the table. */
 void config_describe(struct buffer *out);
-/* Settings as NAME=VALUE strings, NULL-ended, for a child's environment: what differs from the defaults,
- * secrets too. Caller frees with config_free_environment. */
+/* Settings as NAME=VALUE strings, NULL-ended, for the environment of keepers, chores and wardens: what
+ * differs from the defaults, but no secret: none of them answers clients. Caller frees with
+ * config_free_environment. */
 char **config_environment(const struct config *config);
 void config_free_environment(char **environment);
+/* Whether a variable of the environment ("NAME=VALUE") sets a secret, also under an old name. */
+bool config_is_secret(const char *variable);
 /* Operators' commands and servers started as root: become the owner of the state directory (or config->user
  * where it is made new). */
 int config_become_owner(const struct config *config, struct error *err);

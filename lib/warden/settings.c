@@ -28,7 +28,7 @@ char **settings_environment(const struct config *config)
     char **all = xcalloc(count(environ) + count(settings) + 1, sizeof(*all));
     size_t n = 0;
     for (char **e = environ; *e != NULL; e++)
-        if (!is_overridden(*e, settings))
+        if (!is_overridden(*e, settings) && !config_is_secret(*e))
             all[n++] = xstrdup(*e);
     for (char **e = settings; *e != NULL; e++)
         all[n++] = xstrdup(*e);

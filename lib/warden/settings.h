@@ -1,5 +1,5 @@
 /* The environment of keepers, chores and wardens: the own one, with the settings as this process has them on
- * top. */
+ * top, and without secrets. */
 #ifndef WARDEN_SETTINGS_H
 #define WARDEN_SETTINGS_H
 

@@ -59,8 +59,7 @@ static void check_execs(const struct instance *i, const struct place *p)
         json_t *one;
         snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs?limit=100&cursor=%lld", p->id, cursor);
         json_auto_t *page = api(i, 200, "GET", path, NULL);
-        json_array_foreach(json_object_get(page, "execs"), index, one)
-        {
+        json_array_foreach(json_object_get(page, "execs"), index, one) {
             const char *state = member_text(one, "state");
             if (strcmp(state, "running") == 0 || strcmp(state, "starting") == 0)
                 fail("%s of %s is %s for ever", member_text(one, "exec_id"), p->id, state);
@@ -104,8 +103,9 @@ static void check_list(const struct instance *i)
     json_auto_t *list = api(i, 200, "GET", "/api/workspaces?state=all&limit=100", NULL);
     for (unsigned k = 0; k < atomic_load(&ledger->place_count); k++)
         wanted += atomic_load(&ledger->places[k].state) == PLACE_LIVE;
-    json_array_foreach(list, index, one) if (!is_live(member_text(one, "workspace_id")))
-        fail("%s is listed: nobody has it", member_text(one, "workspace_id"));
+    json_array_foreach(list, index, one)
+        if (!is_live(member_text(one, "workspace_id")))
+            fail("%s is listed: nobody has it", member_text(one, "workspace_id"));
     if (json_array_size(list) != wanted)
         fail("%zu workspaces are listed, %zu there are", json_array_size(list), wanted);
 }
@@ -280,8 +280,7 @@ static void verify_records(const char *state_dir)
     struct state *state = state_open(state_dir, &err);
     if (!state || state_list_workspaces(state, NULL, NULL, PLACES_MAX, &list, &err) < 0)
         fail("the records: %s", err.message);
-    json_array_foreach(list, index, one)
-    {
+    json_array_foreach(list, index, one) {
         const char *s = member_text(one, "state");
         if (strcmp(s, "stopped") != 0)
             fail("%s is %s, but all has ended", member_text(one, "workspace_id"), s);

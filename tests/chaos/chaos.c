@@ -1,7 +1,7 @@
 /* The chaos test: commands whose output is known run in several workspaces and are read by many while
  * everything around them is killed, stopped, filled, broken and mended; at the end every promise is checked.
- * CHAOS_SECONDS and SEED (or CHAOS_SEED) come from the environment; a seed gives the same decisions again. CHAOS_KEEP leaves
- * the state directory. */
+ * CHAOS_SECONDS and SEED (or CHAOS_SEED) come from the environment; a seed gives the same decisions again.
+ * CHAOS_KEEP leaves the state directory. */
 #include "tests/chaos/aftermath.h"
 #include "tests/chaos/prey.h"
 #include "tests/chaos/reader.h"

@@ -120,7 +120,8 @@ static void take_page(struct chase *c, const struct answer *a)
         fail("%s: a page of %zu characters", c->entry->id, a->length);
     if (count > 0 && member_flag(a->json, "cursor_expired"))
         skip_to(c, (unsigned long)member_number(json_array_get(events, 0), "seq"));
-    json_array_foreach(events, index, event) take_event(c, event);
+    json_array_foreach(events, index, event)
+        take_event(c, event);
     if (count > 0 && (unsigned long)member_number(a->json, "next_cursor") != c->cursor)
         fail("%s: next_cursor is %lld after event %lu", c->entry->id, member_number(a->json, "next_cursor"),
              c->cursor);

@@ -81,6 +81,33 @@ START_TEST(host_state_token_and_others_are_out_of_sight)
 }
 END_TEST
 
+static bool knows_token(pid_t pid)
+{
+    static char text[1 << 20];
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    size_t length = fread(text, 1, sizeof text, file);
+    fclose(file);
+    ck_assert_uint_gt(length, 0);
+    return memmem(text, length, instance_token(the), strlen(instance_token(the))) != NULL;
+}
+
+/* Who answers no client has no use for the owner's token. */
+START_TEST(workers_alone_have_the_token)
+{
+    static const char *const names[] = { "serve", "warden", "keep", "lighttpd" };
+    for (size_t i = 0; i < 4; i++) {
+        pid_t pids[64];
+        size_t count = instance_processes(the, names[i], pids, 64);
+        ck_assert_uint_ge(count, 1);
+        for (size_t k = 0; k < count; k++)
+            ck_assert_msg(knows_token(pids[k]) == (i == 0), "%s", names[i]);
+    }
+}
+END_TEST
+
 static const char *const refused[] = {
     "touch /x",
     "touch /usr/x",
@@ -191,6 +218,7 @@ int main(void)
     tcase_set_timeout(c, 60);
     tcase_add_test(c, only_the_written_list_is_there);
     tcase_add_test(c, host_state_token_and_others_are_out_of_sight);
+    tcase_add_test(c, workers_alone_have_the_token);
     tcase_add_loop_test(c, each_of_these_fails, 0, (int)(sizeof refused / sizeof refused[0]));
     tcase_add_test(c, commands_hold_no_privilege);
     tcase_add_test(c, temporary_places_are_writable_and_bounded);
