@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 
+#define USER    "games" /* of its own, so that its limits are not shared */
 #define TENANTS 6
 #define READERS 5
 
@@ -37,13 +38,20 @@ static unsigned choose_seconds(void)
     return given && atoi(given) > 0 ? (unsigned)atoi(given) : 60;
 }
 
+/* AS=www-data, as for other tests: all but the saboteur runs without root. */
+static bool is_unprivileged(void)
+{
+    const char *as = getenv("AS");
+    return as && strcmp(as, "www-data") == 0;
+}
+
 static struct instance *start(const char *disk, const char *log)
 {
     char preload[600], clock[200];
     const char *environment[] = { "WORKSPACE_EVENT_MAP_BYTES=65536",
                                   "WORKSPACE_EVENT_LOG_BYTES=4194304",
                                   "WORKSPACE_EVENT_LOG_TTL=8640000",
-                                  "WORKSPACE_USER=" DISK_USER,
+                                  "WORKSPACE_USER=" USER,
                                   "ASAN_OPTIONS=verify_asan_link_order=0",
                                   preload,
                                   clock,
@@ -53,7 +61,9 @@ static struct instance *start(const char *disk, const char *log)
         tell("the clock will not be moved: %s", why);
         environment[5] = NULL;
     }
-    struct instance_options options = { .environment = environment, .state_dir = disk, .log_path = log };
+    struct instance_options options = {
+        .environment = environment, .state_dir = disk, .log_path = log, .unprivileged = is_unprivileged()
+    };
     struct instance *i = instance_start(&options);
     memcpy(ledger->url, i->url, sizeof ledger->url);
     memcpy(ledger->token, i->token, sizeof ledger->token);
@@ -106,7 +116,7 @@ int main(int argc, char **argv)
     ledger->seed = choose_seed();
     printf("chaos: SEED=%llu CHAOS_SECONDS=%u\n", (unsigned long long)ledger->seed, seconds);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    char *disk = disk_make();
+    char *disk = disk_make(USER);
     _cleanup_free_ char *log = xasprintf("%s.log", disk);
     struct instance *i = start(disk, log);
     storm(i, ledger_fd, seconds);

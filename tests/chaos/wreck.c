@@ -25,12 +25,12 @@
 static char disk[64], ballast[96];
 static bool is_small;
 
-char *disk_make(void)
+char *disk_make(const char *owner)
 {
     strcpy(disk, "/tmp/wsf-chaos-XXXXXX");
     must(mkdtemp(disk) != NULL, "mkdtemp: %m");
     is_small = geteuid() == 0 && mount("chaos", disk, "tmpfs", 0, DISK_SIZE) == 0;
-    const struct passwd *user = getpwnam(DISK_USER);
+    const struct passwd *user = getpwnam(owner);
     if (geteuid() == 0 && user)
         must_hold(chown(disk, user->pw_uid, user->pw_gid) == 0);
     snprintf(ballast, sizeof ballast, "%s/ballast", disk);

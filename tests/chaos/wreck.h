@@ -6,8 +6,7 @@
 
 /* A small file system for the state directory where the test is root; else a folder (disk_fill then does
  * nothing). */
-#define DISK_USER "games" /* of its own, so that its limits are not shared */
-char *disk_make(void);
+char *disk_make(const char *owner);
 bool disk_is_small(void);
 void disk_fill(void);
 void disk_empty(void);
