@@ -53,6 +53,8 @@ static void *flusher_main(void *user)
             continue;
         }
         pause_between(f);
+        if (f->ending)
+            break;
         f->dirty = false;
         pthread_mutex_unlock(&f->lock);
         _cleanup_error_ struct error err = ERROR_INIT;

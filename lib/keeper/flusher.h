@@ -8,6 +8,6 @@
 struct flusher;
 struct flusher *flusher_new(struct events_writer *w); /* the thread starts with the first flusher_mark */
 void flusher_mark(struct flusher *f);                 /* something was committed */
-void flusher_free(struct flusher *f);                 /* ends the thread; a flush in progress is waited for */
+void flusher_free(struct flusher *f); /* ends the thread; the last flush is events_writer_close's */
 
 #endif

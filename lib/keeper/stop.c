@@ -87,10 +87,10 @@ static void write_record(struct keeper *k)
         log_error("%s: cannot write the record: %s", k->workspace_id, err.message);
 }
 
-static void close_logs(struct keeper *k)
+static void drop_logs(struct keeper *k)
 {
     flusher_free(STEAL(k->flusher));
-    events_writer_close(STEAL(k->events));
+    events_writer_drop(STEAL(k->events));
 }
 
 /* Renamed out of sight now; the warden empties the trash. */
@@ -124,7 +124,7 @@ static int discard_all(struct keeper *k, struct error *err)
     id_random_hex(random, 8);
     _cleanup_free_ char *trash = config_path(k->config, "trash", NULL);
     _cleanup_free_ char *name = xasprintf("%s-%s", k->workspace_id, random);
-    close_logs(k);
+    drop_logs(k);
     if (discard_files(k, trash, name, err) < 0 ||
         events_discard(k->config->state_dir, k->workspace_id, err) < 0 ||
         discard_record(k, trash, name, err) < 0)

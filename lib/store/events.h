@@ -70,6 +70,8 @@ struct events_options {
  * disk is ERROR_FULL, never SIGBUS. */
 struct events_writer *events_writer_open(const struct events_options *options, struct error *err);
 void events_writer_close(struct events_writer *w); /* flushes, removes the marker */
+/* Without waiting for the disk, for logs that are to be thrown away: the marker stays. */
+void events_writer_drop(struct events_writer *w);
 /* What it has read makes no sense: it is closed so that the next one verifies. */
 bool events_writer_is_damaged(const struct events_writer *w);
 /* Sets the environment aside, as opening does with a damaged one, and goes on with a new one. */

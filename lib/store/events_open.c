@@ -309,6 +309,12 @@ void events_writer_close(struct events_writer *w)
     release(w);
 }
 
+void events_writer_drop(struct events_writer *w)
+{
+    if (w)
+        release(w);
+}
+
 struct events_reader *events_writer_reader(struct events_writer *w)
 {
     return &w->reader;
