@@ -103,6 +103,13 @@ static size_t send_some(struct connection *c, const char *data, size_t length)
     return sent;
 }
 
+/* A web server that spools takes what lies there of every answer in each turn of its own loop: in smaller
+ * helpings 64 large answers hold up its other clients less, and one alone is as fast. */
+void connection_small_helpings(struct connection *c)
+{
+    setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &(int){ LARGE_SEND_BUFFER }, sizeof(int));
+}
+
 /* A large rest is taken over as it lies: copying megabytes, and faulting their pages in again, would hold the
  * loop up. */
 static void queue_rest(struct connection *c, struct buffer *bytes, size_t sent)
@@ -116,9 +123,7 @@ static void queue_rest(struct connection *c, struct buffer *bytes, size_t sent)
     }
     *c->queue = *bytes;
     c->queue_offset = sent;
-    /* A web server that spools takes what lies there of every answer in each turn of its own loop: in smaller
-     * helpings 64 large answers hold up its other clients less, and one alone is as fast. */
-    setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &(int){ LARGE_SEND_BUFFER }, sizeof(int));
+    connection_small_helpings(c);
     *bytes = (struct buffer)BUFFER_INIT;
 }
 

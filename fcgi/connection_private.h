@@ -46,11 +46,12 @@ void connection_feed(struct connection *c, const char *data, size_t length);
 extern const struct exchange_carrier connection_carrier;
 /* connection.c */
 void connection_send(struct connection *c,
-                     struct buffer *bytes);         /* sends or queues; may take the bytes over */
-void connection_break(struct connection *c);        /* garbage came or the socket failed */
-void connection_end_exchange(struct connection *c); /* the answer is out: frees it, keeps or closes */
-void connection_forget(struct connection *c);       /* frees the exchange; tells on_gone where dispatched */
-void connection_settle(struct connection *c);       /* waits for what is due next, or ends */
+                     struct buffer *bytes);           /* sends or queues; may take the bytes over */
+void connection_small_helpings(struct connection *c); /* a large answer comes */
+void connection_break(struct connection *c);          /* garbage came or the socket failed */
+void connection_end_exchange(struct connection *c);   /* the answer is out: frees it, keeps or closes */
+void connection_forget(struct connection *c);         /* frees the exchange; tells on_gone where dispatched */
+void connection_settle(struct connection *c);         /* waits for what is due next, or ends */
 static inline size_t connection_queued(const struct connection *c)
 {
     return c->queue ? c->queue->length - c->queue_offset : 0;

@@ -64,6 +64,15 @@ static void reply(struct exchange *x, int status, const char *content_type, cons
     connection_settle(c);
 }
 
+/* A client that turns out to be gone is told of from the loop: who streams is in the middle of his work. */
+static void send_piece(struct connection *c, struct buffer *out)
+{
+    connection_send(c, out);
+    give_back(out);
+    if (!c->broken)
+        connection_settle(c);
+}
+
 static void stream_begin(struct exchange *x, int status, const char *content_type, const char *headers)
 {
     struct connection *c = connection_of(x);
@@ -72,10 +81,9 @@ static void stream_begin(struct exchange *x, int status, const char *content_typ
         return;
     struct buffer *out = &c->all->output;
     c->streaming = true;
+    connection_small_helpings(c);
     append_head(out, x, status, content_type, headers, -1);
-    connection_send(c, out);
-    give_back(out);
-    connection_settle(c);
+    send_piece(c, out);
 }
 
 static void stream(struct exchange *x, const char *data, size_t length)
@@ -86,9 +94,7 @@ static void stream(struct exchange *x, const char *data, size_t length)
         return;
     struct buffer *out = &c->all->output;
     record_append_stdout(out, c->id, data, length);
-    connection_send(c, out);
-    give_back(out);
-    connection_settle(c);
+    send_piece(c, out);
 }
 
 static size_t stream_queued(struct exchange *x)

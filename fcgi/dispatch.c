@@ -4,6 +4,7 @@
 #include "fcgi/dispatch.h"
 
 #include "fcgi/auth.h"
+#include "fcgi/stream.h"
 #include "fcgi/wait.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -22,6 +23,7 @@ static void advance(struct flight *f);
 static void flight_free(struct flight *f)
 {
     wait_forget(f);
+    stream_forget(f);
     if (f->number)
         keeper_client_cancel(f->service->client, f->number);
     if (f->over)
@@ -54,6 +56,15 @@ void dispatch_abandon(struct flight *f)
 {
     log_operation(f, 499);
     flight_free(f);
+}
+
+void dispatch_drained(struct flight *f)
+{
+    if (!f->blocked)
+        return;
+    f->blocked = false;
+    wait_drained(f);
+    stream_drained(f);
 }
 
 static void fail(struct flight *f, const struct error *err)
@@ -91,7 +102,9 @@ int dispatch_fill(struct flight *f, struct call *call, struct error *err)
                            .principal = &f->principal,
                            .request_id = f->request_id,
                            .idempotency_key = f->key,
-                           .form = f->form };
+                           .form = f->form,
+                           .pieces = f->form == CALL_REST && f->sink->piece != NULL,
+                           .going_on = f->going_on };
     if ((f->op->flags & OP_ON_WORKSPACE) && !f->workspace && load_workspace(f, &f->workspace, err) < 0)
         return -1;
     call->in = STEAL(f->in);
@@ -140,12 +153,12 @@ int dispatch_run(struct service *s, struct call *call, struct error *err)
         call->body.length = 0;
         json_dump_callback(call->result, append, &call->body, JSON_COMPACT | JSON_ENCODE_ANY);
     }
-    if (s->checks_results && call->form != CALL_SSE)
+    if (s->checks_results && call->form != CALL_SSE && !call->going_on)
         check_result(call->op, call->body.data, call->body.length);
     return OP_DONE;
 }
 
-static void run(struct flight *f)
+void dispatch_go_on(struct flight *f)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     struct call call;
@@ -155,9 +168,15 @@ static void run(struct flight *f)
     }
     call.last = f->service->draining;
     int rc = dispatch_run(f->service, &call, &err);
-    if (rc == OP_PARKED)
+    if (rc == OP_MORE && call.last)
+        rc = error_set(&err, ERROR_INTERNAL, "%s did not end when it had to", f->op->id);
+    if (rc == OP_PARKED) {
+        stream_forget(f);
         rc = wait_park(f, &call, &err);
-    if (rc == OP_DONE)
+    }
+    if (rc == OP_MORE)
+        stream_go_on(f, &call);
+    else if (rc == OP_DONE)
         dispatch_finish(f, call.body.data, call.body.length, NULL);
     else if (rc == OP_FAILED)
         fail(f, &err);
@@ -183,7 +202,7 @@ static void keep_value(struct flight *f, const json_t *value)
     note_exec(f, f->kept);
     if (f->op->action != OP_ACTION_TERMINATE) /* there the old record is all that is left */
         json_decref(STEAL(f->workspace));
-    run(f);
+    dispatch_go_on(f);
 }
 
 static void kept(void *user, const json_t *ret, const struct error *err)
@@ -358,7 +377,7 @@ static void advance(struct flight *f)
     if (f->op->keep)
         ask_keeper(f, (f->op->flags & OP_NEEDS_SANDBOX) != 0, kept);
     else
-        run(f);
+        dispatch_go_on(f);
 }
 
 static int check_scope(const struct op *op, const struct principal *p, struct error *err)

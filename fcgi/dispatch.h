@@ -5,6 +5,7 @@
 
 #include "fcgi/exchange.h"
 #include "fcgi/loop.h"
+#include "fcgi/turns.h"
 #include "lib/keeper/client.h"
 #include "lib/op/op.h"
 #include "lib/store/events.h"
@@ -27,6 +28,8 @@ struct service {
     struct documents *documents; /* documents.c */
     struct mcp_tools *tools;     /* mcp/tools.c */
     struct waiting *waiting;     /* wait.c */
+    struct streaming *streaming; /* stream.c */
+    struct turns *turns;
     bool draining;
     bool checks_results; /* LOG_LEVEL=debug */
     bool hinted;         /* at the mount, in the log */
@@ -35,10 +38,10 @@ struct service {
 /* Who gets what comes of a call. */
 struct flight;
 struct dispatch_sink {
-    /* Once; the flight is gone afterwards. err NULL: text is the result as JSON (CALL_SSE: the last piece,
-     * may be empty). */
+    /* Once; the flight is gone afterwards. err NULL: text is the result as JSON, or the last piece of one
+     * where pieces came before (may be empty). */
     void (*answer)(void *user, struct flight *f, const char *text, size_t length, const struct error *err);
-    /* CALL_SSE only: a piece, and how much of it all the client has not taken yet. */
+    /* A piece, and how much of it all the client has not taken yet. NULL: answers are whole. */
     void (*piece)(void *user, struct flight *f, const char *data, size_t length);
     size_t (*queued)(void *user);
 };
@@ -63,7 +66,9 @@ struct flight {
     void *user;
     struct principal principal;
     enum call_form form;
-    bool streaming; /* a piece went out */
+    bool begun;     /* of its sink: a piece went out */
+    bool streaming; /* among the answers that are made in pieces */
+    bool going_on;  /* of such a one: the operation gave its first piece */
     bool blocked;   /* its client is slow: not run until that drained */
     bool counted;   /* among the parked of its principal */
     unsigned char attempts;
@@ -75,9 +80,10 @@ struct flight {
     int64_t started_us;
     char workspace_id[ID_SIZE], exec_id[ID_SIZE]; /* for the log and for parking */
     char request_id[33];
+    struct turn turn;            /* of those that stream */
+    TAILQ_ENTRY(flight) in_list; /* of its parking, or of all answers in pieces */
     /* wait.c */
     struct parking *parking;
-    TAILQ_ENTRY(flight) in_parking;
     struct loop_timer timer;
     int64_t deadline_ms;
 };
@@ -87,13 +93,17 @@ struct flight *dispatch_start(struct service *s, struct dispatch_request *reques
                               const struct dispatch_sink *sink, void *user);
 /* The client went away: no answer. What the call set going goes on. */
 void dispatch_abandon(struct flight *f);
+/* The client took all pieces that were sent. */
+void dispatch_drained(struct flight *f);
 
-/* ---- for wait.c ---- */
+/* ---- for wait.c and stream.c ---- */
 /* Fills call for a run of f's operation; in, kept and memo are moved from f, the workspace is loaded anew
  * where f has none. */
 int dispatch_fill(struct flight *f, struct call *call, struct error *err);
 /* Runs the worker's half; after OP_DONE call->body is the text. */
 int dispatch_run(struct service *s, struct call *call, struct error *err);
+/* A run of f with all that may come of it: an answer, parking, a piece. */
+void dispatch_go_on(struct flight *f);
 /* Answers and frees. */
 void dispatch_finish(struct flight *f, const char *text, size_t length, const struct error *err);
 

@@ -4,7 +4,6 @@
 
 #include "fcgi/auth.h"
 #include "fcgi/body.h"
-#include "fcgi/wait.h"
 #include "lib/base/log.h"
 
 #include <string.h>
@@ -44,33 +43,37 @@ static void reject_call(struct rest_call *c, const struct error *err)
 
 /* ---- the answer ---- */
 
+static const char *content_type(const struct flight *f)
+{
+    return f->form == CALL_SSE ? "text/event-stream" : "application/json";
+}
+
 static void answer(void *user, struct flight *f, const char *text, size_t length, const struct error *err)
 {
     struct exchange *x = user;
-    if (f->streaming) {
-        if (err) {
+    if (f->begun) {
+        if (err && f->form == CALL_SSE) {
             json_auto_t *value = error_to_json(err);
             _cleanup_free_ char *data = json_dumps(value, JSON_COMPACT);
             _cleanup_free_ char *event = xasprintf("event: error\ndata: %s\n\n", data);
             x->carrier->stream(x, event, strlen(event));
-        } else if (length > 0) {
+        } else if (!err && length > 0) {
             x->carrier->stream(x, text, length);
         }
         x->carrier->stream_finish(x);
     } else if (err) {
         exchange_reply_error(x, err, NULL);
     } else {
-        bool sse = f->form == CALL_SSE;
-        x->carrier->reply(x, 200, sse ? "text/event-stream" : "application/json", NULL, text, length);
+        x->carrier->reply(x, 200, content_type(f), NULL, text, length);
     }
 }
 
 static void piece(void *user, struct flight *f, const char *data, size_t length)
 {
     struct exchange *x = user;
-    if (!f->streaming) {
-        f->streaming = true;
-        x->carrier->stream_begin(x, 200, "text/event-stream", NULL);
+    if (!f->begun) {
+        f->begun = true;
+        x->carrier->stream_begin(x, 200, content_type(f), NULL);
     }
     if (length > 0)
         x->carrier->stream(x, data, length);
@@ -93,7 +96,7 @@ static void gone(struct exchange *x, void *user)
 static void drained(struct exchange *x, void *user)
 {
     (void)x;
-    wait_drained(user);
+    dispatch_drained(user);
 }
 
 /* ---- parameters ---- */

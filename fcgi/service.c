@@ -6,6 +6,7 @@
 #include "fcgi/documents.h"
 #include "fcgi/mcp/mcp.h"
 #include "fcgi/rest.h"
+#include "fcgi/stream.h"
 #include "fcgi/wait.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -76,8 +77,10 @@ struct service *service_new(struct loop *l, const struct config *config, const c
     s->routes = routes_new(ops);
     s->documents = documents_new(config);
     s->tools = mcp_tools_new(config);
+    s->turns = turns_new(l);
     s->waiting = wait_new(s);
     sweep(s);
+    s->streaming = streaming_new(s);
     s->checks_results = log_enabled(LOG_LEVEL_DEBUG);
     return s;
 }
@@ -89,6 +92,8 @@ void service_free(struct service *s)
     loop_timer_stop(s->loop, &s->sweep);
     wait_free(s->waiting);
     loop_timer_stop(s->loop, &s->client_timer);
+    streaming_free(s->streaming);
+    turns_free(s->turns);
     loop_unwatch(s->client_watch);
     keeper_client_free(s->client);
     mcp_tools_free(s->tools);
@@ -109,6 +114,7 @@ void service_drain(struct service *s)
 {
     s->draining = true;
     wait_drain(s->waiting);
+    streaming_drain(s->streaming);
 }
 
 static bool is_below(const char *path, const char *prefix)

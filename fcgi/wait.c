@@ -4,6 +4,7 @@
  * answer. */
 #include "fcgi/wait.h"
 
+#include "fcgi/stream.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -15,8 +16,6 @@
 #define LINGER_MS                                                                                            \
     10000 /* a subscription that nobody uses: the next poll of the same client often comes at once */
 #define SSE_COMMENT_MS 15000
-#define SSE_QUEUED_MAX (256u << 10)
-#define SSE_PAGES_TURN 8
 
 TAILQ_HEAD(flight_list, flight);
 
@@ -45,6 +44,7 @@ struct parking {
     void *memo;
     struct flight_list flights;
     size_t count; /* of flights */
+    bool pieces;  /* answers may be made in pieces */
     bool busy;    /* answers go out: freed by who sends them */
 };
 
@@ -248,7 +248,7 @@ static void parking_free(struct parking *p)
 
 static void join(struct flight *f, struct parking *p)
 {
-    TAILQ_INSERT_TAIL(&p->flights, f, in_parking);
+    TAILQ_INSERT_TAIL(&p->flights, f, in_list);
     p->count++;
     f->parking = p;
 }
@@ -257,7 +257,8 @@ static void leave(struct flight *f)
 {
     struct parking *p = f->parking;
     loop_timer_stop(f->service->loop, &f->timer);
-    TAILQ_REMOVE(&p->flights, f, in_parking);
+    turns_leave(f->service->turns, &f->turn);
+    TAILQ_REMOVE(&p->flights, f, in_list);
     p->count--;
     f->parking = NULL;
     count_out(f);
@@ -303,7 +304,8 @@ static struct parking *find_alike(struct watched *e, const struct call *call)
     if (call->park.share[0] == '\0' || call->form == CALL_SSE)
         return NULL;
     TAILQ_FOREACH(p, &e->parkings, in_watched) {
-        if (p->op == call->op && p->form == call->form && p->share && strcmp(p->share, call->park.share) == 0)
+        if (p->op == call->op && p->form == call->form && p->pieces == call->pieces && p->share &&
+            strcmp(p->share, call->park.share) == 0)
             return p;
     }
     return NULL;
@@ -315,6 +317,7 @@ static struct parking *parking_new(struct watched *e, struct call *call)
     p->watched = e;
     p->op = call->op;
     p->form = call->form;
+    p->pieces = call->pieces;
     if (call->park.share[0] && call->form != CALL_SSE)
         p->share = xstrdup(call->park.share);
     TAILQ_INIT(&p->flights);
@@ -335,8 +338,8 @@ static void answer_until(struct parking *p, int64_t until_ms, const char *text, 
     p->busy = true;
     for (size_t left = p->count; left > 0 && p->count > 0; left--) {
         struct flight *f = TAILQ_FIRST(&p->flights);
-        TAILQ_REMOVE(&p->flights, f, in_parking);
-        TAILQ_INSERT_TAIL(&p->flights, f, in_parking);
+        TAILQ_REMOVE(&p->flights, f, in_list);
+        TAILQ_INSERT_TAIL(&p->flights, f, in_list);
         if (f->deadline_ms > until_ms)
             continue;
         leave(f);
@@ -347,7 +350,23 @@ static void answer_until(struct parking *p, int64_t until_ms, const char *text, 
         parking_free(p);
 }
 
+/* The answer is large: each gets it in pieces, as fast as he takes them. */
+static void answer_apart(struct parking *p, const struct call *call)
+{
+    p->busy = true;
+    while (p->count > 0) {
+        struct flight *f = TAILQ_FIRST(&p->flights);
+        leave(f);
+        f->in = json_incref(call->in);
+        f->kept = json_incref(call->kept);
+        stream_begin(f);
+    }
+    p->busy = false;
+    parking_free(p);
+}
+
 static void still_parked(void *user);
+static void send_page(struct flight *f, const struct call *call);
 
 static void arm(struct flight *f)
 {
@@ -371,45 +390,50 @@ static void run_parking(struct parking *p, bool last, int64_t until_ms)
     }
     call.last = last;
     int rc = dispatch_run(f->service, &call, &err);
-    if (rc == OP_PARKED && last)
+    if (rc != OP_DONE && rc != OP_FAILED && last)
         rc = error_set(&err, ERROR_INTERNAL, "%s did not end when it had to", p->op->id);
     if (rc == OP_PARKED)
         pack(p, &call);
+    else if (rc == OP_MORE)
+        answer_apart(p, &call);
     else
         answer_until(p, last ? until_ms : INT64_MAX, call.body.data, call.body.length,
                      rc == OP_DONE ? NULL : &err);
     call_clear(&call);
 }
 
-/* Streams until the operation has nothing more for now, its client is slow, or others should have their turn.
- */
-static void run_stream(struct parking *p)
+/* One page of server-sent events for p's only flight; the next one when it is its turn again, unless there is
+ * nothing more for now or its client is slow. */
+static void run_page(void *user)
 {
-    struct flight *f = TAILQ_FIRST(&p->flights);
-    for (int pages = 0; !f->blocked; pages++) {
-        if (pages == SSE_PAGES_TURN) {
-            mark_dirty(p->watched);
-            return;
-        }
-        _cleanup_error_ struct error err = ERROR_INIT;
-        struct call call;
-        if (unpack(p, f, &call, &err) < 0) {
-            answer_until(p, INT64_MAX, NULL, 0, &err);
-            return;
-        }
-        int rc = dispatch_run(f->service, &call, &err);
-        bool more = rc == OP_PARKED && call.body.length > 0;
-        if (rc == OP_PARKED)
-            pack(p, &call);
-        if (more)
-            f->sink->piece(f->user, f, call.body.data, call.body.length);
-        if (rc != OP_PARKED)
-            answer_until(p, INT64_MAX, call.body.data, call.body.length, rc == OP_DONE ? NULL : &err);
-        call_clear(&call);
-        if (!more)
-            return;
-        f->blocked = f->sink->queued(f->user) > SSE_QUEUED_MAX;
+    struct flight *f = user;
+    struct parking *p = f->parking;
+    _cleanup_error_ struct error err = ERROR_INIT;
+    struct call call;
+    if (f->blocked)
+        return;
+    if (unpack(p, f, &call, &err) < 0) {
+        answer_until(p, INT64_MAX, NULL, 0, &err);
+        return;
     }
+    int rc = dispatch_run(f->service, &call, &err);
+    if (rc == OP_PARKED) {
+        pack(p, &call);
+        send_page(f, &call);
+    } else {
+        answer_until(p, INT64_MAX, call.body.data, call.body.length, rc == OP_DONE ? NULL : &err);
+    }
+    call_clear(&call);
+}
+
+static void send_page(struct flight *f, const struct call *call)
+{
+    if (call->body.length == 0)
+        return;
+    f->sink->piece(f->user, f, call->body.data, call->body.length);
+    f->blocked = f->sink->queued(f->user) > 0;
+    if (!f->blocked)
+        turns_wait(f->service->turns, &f->turn, run_page, f);
 }
 
 static void still_parked(void *user)
@@ -434,7 +458,8 @@ static void serve_parkings(struct watched *e)
         TAILQ_REMOVE(&e->parkings, p, in_watched);
         TAILQ_INSERT_TAIL(&e->parkings, p, in_watched);
         if (p->form == CALL_SSE)
-            run_stream(p);
+            turns_wait(e->waiting->service->turns, &TAILQ_FIRST(&p->flights)->turn, run_page,
+                       TAILQ_FIRST(&p->flights));
         else
             run_parking(p, false, 0);
     }
@@ -458,11 +483,8 @@ static void serve_dirty(void *user)
 
 void wait_drained(struct flight *f)
 {
-    if (!f->blocked)
-        return;
-    f->blocked = false;
     if (f->parking)
-        mark_dirty(f->parking->watched);
+        turns_wait(f->service->turns, &f->turn, run_page, f);
 }
 
 /* ---- in and out ---- */
@@ -482,12 +504,8 @@ int wait_park(struct flight *f, struct call *call, struct error *err)
     f->deadline_ms = call->park.deadline_ms;
     join(f, p);
     arm(f);
-    if (call->form == CALL_SSE) {
-        f->sink->piece(f->user, f, call->body.data, call->body.length);
-        f->blocked = f->sink->queued(f->user) > SSE_QUEUED_MAX;
-        if (call->body.length > 0)
-            mark_dirty(e); /* there may be more */
-    }
+    if (call->form == CALL_SSE)
+        send_page(f, call);
     return OP_PARKED;
 }
 

@@ -355,6 +355,169 @@ START_TEST(test_expired)
 }
 END_TEST
 
+/* ---- in parts ---- */
+
+/* One page in parts; between(user) runs between two of them. Returns how many parts there were. */
+static size_t in_parts(const struct page_request *request, size_t most, void (*between)(void *), void *user,
+                       struct buffer *out, struct page *page)
+{
+    size_t parts = 0;
+
+    *page = (struct page){ 0 };
+    for (; !page->over; parts++) {
+        size_t mark = out->length;
+        if (parts > 0 && between)
+            between(user);
+        ck_assert_int_eq(page_part(reader, request, most, page, out, NULL), 0);
+        ck_assert_uint_le(out->length - mark, most + EVENT_ENCODED_MAX + 1000);
+    }
+    return parts;
+}
+
+static json_t *parsed(const struct buffer *out)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    json_t *value = json_loadb(out->data, out->length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+
+    ck_assert_msg(value != NULL, "%.*s", (int)(out->length < 400 ? out->length : 400), out->data);
+    ck_assert_msg(field_check_result(op_find("getRealtimeWorkspaceExecEvents")->result, value, &err) == 0,
+                  "%s", err.message);
+    return value;
+}
+
+/* However it is cut, it is the same page. */
+START_TEST(test_parts_are_the_page)
+{
+    static const size_t mosts[] = { 1, 5000, 100000, 1000000 };
+    static const size_t bounds[] = { 1024, 90000, 700000, 8388608 };
+    char *data = malloc(1200000);
+
+    fill(data, 1200000, _i);
+    begin_exec();
+    write_output(EVENT_STDOUT, data, 1200000);
+    end_exec();
+    for (size_t b = 0; b < N_ELEMENTS(bounds); b++)
+        for (size_t m = 0; m < N_ELEMENTS(mosts); m++) {
+            _cleanup_buffer_ struct buffer whole = BUFFER_INIT, parts = BUFFER_INIT;
+            struct page_request request = request_from(m * 3);
+            struct page one, other;
+            request.max_bytes = bounds[b];
+            ck_assert_int_eq(page_render(reader, &request, &whole, &one, NULL), 0);
+            size_t count = in_parts(&request, mosts[m], NULL, NULL, &parts, &other);
+            ck_assert_uint_eq(whole.length, parts.length);
+            ck_assert(!memcmp(whole.data, parts.data, whole.length));
+            ck_assert(count == 1 || whole.length > mosts[m]);
+            ck_assert(one.final == other.final && one.next_cursor == other.next_cursor &&
+                      one.events == other.events);
+        }
+    free(data);
+}
+END_TEST
+
+static void grow(void *user)
+{
+    int *left = user;
+
+    if (*left == 0)
+        return;
+    write_output(EVENT_STDOUT, "more", 4);
+    if (--*left == 0)
+        end_exec();
+}
+
+/* The members behind the events are those of the last part's moment. */
+START_TEST(test_parts_of_a_growing_log)
+{
+    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
+    char *data = malloc(400000);
+    struct page page;
+    int left = 3;
+
+    fill(data, 400000, 9);
+    begin_exec();
+    head.state = EXEC_RUNNING;
+    write_output(EVENT_STDOUT, data, 400000);
+    struct page_request request = request_from(0);
+    request.max_bytes = 8388608;
+    ck_assert_uint_gt(in_parts(&request, 50000, grow, &left, &out, &page), 4);
+    json_auto_t *value = parsed(&out);
+    ck_assert_uint_eq(json_array_size(json_object_get(value, "events")), head.last_seq);
+    ck_assert(text_is(value, "state", "finished") && page.final);
+    ck_assert(json_is_false(json_object_get(value, "has_more")));
+    ck_assert_int_eq(json_integer_value(json_object_get(value, "returncode")), 0);
+    free(data);
+}
+END_TEST
+
+static void overflow(void *user)
+{
+    write_output(EVENT_STDOUT, user, 1000000);
+}
+
+/* The oldest events go while a slow client reads: the page ends before the gap, the next one tells it. */
+START_TEST(test_parts_end_before_a_gap)
+{
+    struct events_options options = { directory, "ws-ffffffffffffffffffffffffffffffff", 64 << 20, 500000 };
+    struct events_writer *all = writer;
+    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
+    _cleanup_error_ struct error err = ERROR_INIT;
+    char *data = malloc(1000000);
+    struct page page;
+
+    writer = events_writer_open(&options, &err);
+    reader = events_writer_reader(writer);
+    fill(data, 1000000, 9);
+    begin_exec();
+    head.state = EXEC_RUNNING;
+    write_output(EVENT_STDOUT, data, 400000);
+    struct page_request request = request_from(0);
+    request.max_bytes = 8388608;
+    ck_assert_uint_eq(in_parts(&request, 50000, overflow, data, &out, &page), 2);
+    json_auto_t *value = parsed(&out), *next = NULL;
+    ck_assert_uint_eq(page.events, 4);
+    ck_assert_uint_eq(page.next_cursor, 4);
+    ck_assert(json_is_true(json_object_get(value, "has_more")));
+    ck_assert(json_is_false(json_object_get(value, "cursor_expired"))); /* it has all after its cursor */
+    ck_assert_int_gt(json_integer_value(json_object_get(value, "first_seq")), 5);
+    request.cursor = page.next_cursor;
+    next = render(&request, &page);
+    ck_assert(json_is_true(json_object_get(next, "cursor_expired")));
+    events_writer_close(writer);
+    writer = all;
+    free(data);
+}
+END_TEST
+
+static void prune(void *user)
+{
+    size_t removed;
+
+    (void)user;
+    while (events_prune(writer, INT64_MAX, &removed, NULL) > 0)
+        continue;
+}
+
+/* The log is removed meanwhile: what was there is a page. */
+START_TEST(test_parts_of_a_removed_log)
+{
+    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
+    char *data = malloc(400000);
+    struct page page;
+
+    fill(data, 400000, 9);
+    begin_exec();
+    write_output(EVENT_STDOUT, data, 400000);
+    end_exec();
+    struct page_request request = request_from(0);
+    request.max_bytes = 8388608;
+    ck_assert_uint_eq(in_parts(&request, 50000, prune, NULL, &out, &page), 2);
+    json_auto_t *value = parsed(&out);
+    ck_assert(json_is_true(json_object_get(value, "has_more")));
+    ck_assert(text_is(value, "state", "running") && !page.final);
+    free(data);
+}
+END_TEST
+
 START_TEST(test_speed)
 {
     const size_t length = 64 << 20;
@@ -695,6 +858,10 @@ int main(void)
     tcase_add_test(tests, test_sse);
     tcase_add_loop_test(tests, test_bounds, 0, 9);
     tcase_add_test(tests, test_expired);
+    tcase_add_loop_test(tests, test_parts_are_the_page, 0, 10);
+    tcase_add_test(tests, test_parts_of_a_growing_log);
+    tcase_add_test(tests, test_parts_end_before_a_gap);
+    tcase_add_test(tests, test_parts_of_a_removed_log);
     tcase_add_test(tests, test_speed);
     tcase_add_test(tests, test_output_whole);
     tcase_add_loop_test(tests, test_output_cut, 0, 9);

@@ -33,7 +33,7 @@ struct principal {
 };
 
 enum call_form { CALL_REST, CALL_MCP /* the JSON will stand twice */, CALL_SSE };
-enum { OP_DONE = 0, OP_FAILED = -1, OP_PARKED = 1 };
+enum { OP_DONE = 0, OP_FAILED = -1, OP_PARKED = 1, OP_MORE = 2 };
 
 struct call;
 struct keeper_client;
@@ -56,8 +56,10 @@ struct op {
      * call->kept is its answer; NULL = the keeper's answer is the result. OP_DONE: call->result or call->body
      * is the result. OP_PARKED: call->park says what for; it is called again when that changed and, with
      * call->last set, at the deadline or when the worker must go: then it must answer. A parked call with a
-     * body streams it (CALL_SSE) and is called again at once, until its body is empty or the client is slow.
-     */
+     * body streams it (CALL_SSE) and is called again when it is its turn, until its body is empty or the
+     * client is slow. OP_MORE, where call->pieces is set: body is a piece of the answer, the next is made
+     * when it is its turn and the client has taken this one; from then on it must not fail, and with
+     * call->last set it ends the answer where it is. A piece is a millisecond of work at most. */
     int (*run)(struct call *call, struct error *err);
     /* Optional: rules between fields, before anything else happens (ERROR_INVALID); may change in
      * (normalising). */
@@ -89,7 +91,9 @@ struct call {
                                 CALL_MCP apart); "" = alone */
     } park;
     bool last;
-    void *memo; /* the handler's own between calls; freed with free() */
+    bool pieces;   /* a large answer may be made in pieces: OP_MORE */
+    bool going_on; /* the first of them is out */
+    void *memo;    /* the handler's own between calls; freed with free() */
 };
 void call_clear(struct call *call);
 

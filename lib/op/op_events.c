@@ -6,6 +6,8 @@
 
 #define EVENTS_STREAM_MS (300 * 1000) /* of server-sent events, then the client connects anew */
 #define EVENTS_SSE_PAGE  (128u << 10)
+#define EVENTS_PIECE     (128u << 10) /* a larger page is made in pieces of about this */
+#define EVENTS_MCP_MAX   262144       /* an answer of MCP is made whole */
 
 static const struct field events_params[] = {
     ROW_WORKSPACE_ID,
@@ -15,7 +17,7 @@ static const struct field events_params[] = {
       .text = "How long to wait where there is nothing after the cursor yet; 15 to 25 is good." },
     { "max_events", FIELD_INTEGER, FIELD_RANGE(1, 500), .dflt = "100", .text = "How many events at most." },
     { "max_bytes", FIELD_INTEGER, FIELD_RANGE(1024, 8388608), .dflt = ANSWER_BYTES_TEXT,
-      .text = "Largest answer, in encoded bytes; one event always fits." },
+      .text = "Largest answer, in encoded bytes; one event always fits. MCP gives at most 262144." },
     { "tail", FIELD_INTEGER, .nullable = true, FIELD_RANGE(1, 500),
       .text = "Only the last so many events after the cursor." },
     { "stream", FIELD_BOOLEAN, .dflt = "false", .text = "Answer as server-sent events (HTTP only)." },
@@ -61,6 +63,13 @@ static const struct field events_result[] = {
     FIELD_END,
 };
 
+static size_t max_bytes_of(const struct call *call)
+{
+    size_t asked = (size_t)integer_of(call->in, "max_bytes");
+
+    return call->form == CALL_MCP && asked > EVENTS_MCP_MAX ? EVENTS_MCP_MAX : asked;
+}
+
 static struct page_request page_request_of(const struct call *call)
 {
     return (struct page_request){
@@ -69,10 +78,25 @@ static struct page_request page_request_of(const struct call *call)
         .exec_id = text_of(call->in, "exec_id"),
         .cursor = (uint64_t)integer_of(call->in, "cursor"),
         .max_events = (size_t)integer_of(call->in, "max_events"),
-        .max_bytes = (size_t)integer_of(call->in, "max_bytes"),
+        .max_bytes = max_bytes_of(call),
         .tail = (size_t)integer_of(call->in, "tail"),
         .twice = call->form == CALL_MCP,
     };
+}
+
+/* One that is made in pieces is remembered from one to the next. */
+static int events_piece(struct call *call, struct events_reader *reader, const struct page_request *request,
+                        struct page *page, struct error *err)
+{
+    size_t most = call->pieces ? EVENTS_PIECE : SIZE_MAX;
+
+    if (call->going_on && (call->last || !reader))
+        page_end(request, page, &call->body);
+    else if (page_part(reader, request, most, page, &call->body, err) < 0)
+        return exec_not_found(request->exec_id, err);
+    if (!page->over && call->last)
+        page_end(request, page, &call->body);
+    return page->over ? OP_DONE : OP_MORE;
 }
 
 static int park_events(struct call *call, const struct page_request *request)
@@ -84,17 +108,19 @@ static int park_events(struct call *call, const struct page_request *request)
     return OP_PARKED;
 }
 
-/* One turn: 0 and a body, or OP_PARKED and none. */
 static int events_page(struct call *call, struct events_reader *reader, struct error *err)
 {
     const struct page_request request = page_request_of(call);
     double wait = json_number_value(json_object_get(call->in, "wait_seconds"));
-    struct page page;
+    struct page page = { 0 };
 
-    if (page_render(reader, &request, &call->body, &page, err) < 0)
-        return exec_not_found(request.exec_id, err);
-    if (page.events > 0 || page.head.exit_seq > 0 || call->last || wait <= 0)
-        return OP_DONE;
+    if (call->going_on)
+        return events_piece(call, reader, &request, call->memo, err);
+    int rc = events_piece(call, reader, &request, &page, err);
+    if (rc == OP_MORE)
+        call->memo = xmemdup(&page, sizeof page);
+    if (rc != OP_DONE || page.events > 0 || page.head.exit_seq > 0 || call->last || wait <= 0)
+        return rc;
     if (call->park.deadline_ms == 0)
         call->park.deadline_ms = clock_boottime_ms() + (int64_t)(wait * 1000);
     buffer_free(&call->body);
@@ -135,9 +161,10 @@ static int events_stream(struct call *call, struct events_reader *reader, struct
 
 static int events_run(struct call *call, struct error *err)
 {
-    struct events_reader *reader = call_reader(call, text_of(call->in, "exec_id"), err);
+    struct events_reader *reader =
+        call_reader(call, text_of(call->in, "exec_id"), call->going_on ? NULL : err);
 
-    if (!reader)
+    if (!reader && !call->going_on)
         return OP_FAILED;
     return call->form == CALL_SSE ? events_stream(call, reader, err) : events_page(call, reader, err);
 }

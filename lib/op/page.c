@@ -13,9 +13,10 @@
 struct rendering {
     const struct page_request *request;
     struct buffer *out;
-    size_t used, budget; /* in encoded bytes, as max_bytes counts them */
-    size_t events;
-    uint64_t last_seq;
+    struct page *page;
+    size_t budget; /* in encoded bytes, as max_bytes counts them */
+    size_t stop;   /* length of out where this part ends */
+    bool full;     /* the page has all that it may hold */
 };
 
 static const char *const event_names[] = {
@@ -65,29 +66,40 @@ static size_t cost_since(const struct rendering *r, size_t mark)
     return r->request->twice ? once + utf8_json_size(r->out->data + mark, once) : once;
 }
 
+static void append_event(struct rendering *r, const struct event *event)
+{
+    if (r->request->as_sse) {
+        render_sse(r->out, event);
+        return;
+    }
+    if (r->page->events > 0)
+        buffer_append_char(r->out, ',');
+    render_event(r->out, event);
+}
+
 static bool take_event(void *user, const struct event *event)
 {
     struct rendering *r = user;
+    struct page *page = r->page;
     size_t mark = r->out->length, cost;
 
-    if (r->events > 0 && event->length > r->budget - r->used)
+    /* What comes next was dropped while the client was reading: that is told by the page after this one. */
+    bool gap = page->events > 0 && event->seq != page->next_cursor + 1;
+    r->full = gap || (page->events > 0 && event->length > r->budget - page->used);
+    if (r->full)
         return false;
-    if (r->request->as_sse) {
-        render_sse(r->out, event);
-    } else {
-        if (r->events > 0)
-            buffer_append_char(r->out, ',');
-        render_event(r->out, event);
-    }
+    append_event(r, event);
     cost = cost_since(r, mark);
-    if (r->events > 0 && cost > r->budget - r->used) {
+    r->full = page->events > 0 && cost > r->budget - page->used;
+    if (r->full) {
         r->out->length = mark;
         return false;
     }
-    r->used += cost;
-    r->events++;
-    r->last_seq = event->seq;
-    return r->events < r->request->max_events && r->used < r->budget;
+    page->used += cost;
+    page->events++;
+    page->next_cursor = event->seq;
+    r->full = page->events >= r->request->max_events || page->used >= r->budget;
+    return !r->full && r->out->length < r->stop;
 }
 
 static size_t budget_of(const struct page_request *request)
@@ -97,6 +109,13 @@ static size_t budget_of(const struct page_request *request)
     size_t envelope = request->as_sse ? 0 : request->twice ? ENVELOPE_TWICE + 2 * ids : ENVELOPE_ONCE + ids;
 
     return request->max_bytes > envelope ? request->max_bytes - envelope : 0;
+}
+
+static void render_begin(const struct page_request *request, struct buffer *out)
+{
+    buffer_append_char(out, '{');
+    render_text(out, "exec_id", request->exec_id);
+    render_raw(out, "events", "[");
 }
 
 static void render_end(const struct page_request *request, const struct page *page, struct buffer *out)
@@ -118,7 +137,7 @@ static void render_end(const struct page_request *request, const struct page *pa
     render_text(out, "workspace_id", request->workspace_id);
     render_bool(out, "has_more", page->has_more);
     render_u64(out, "first_seq", head->first_seq);
-    render_bool(out, "cursor_expired", head->first_seq > 1 && request->cursor < head->first_seq - 1);
+    render_bool(out, "cursor_expired", page->expired);
     render_u64(out, "dropped_events", head->dropped_events);
     buffer_append_char(out, '}');
 }
@@ -139,31 +158,75 @@ static int start_of(struct events_reader *reader, const struct page_request *req
     return 0;
 }
 
+void page_end(const struct page_request *request, struct page *page, struct buffer *out)
+{
+    page->has_more = page->next_cursor < page->head.last_seq;
+    page->final = page->head.exit_seq > 0 && !page->has_more;
+    page->over = true;
+    if (!request->as_sse)
+        render_end(request, page, out);
+}
+
+static bool is_expired(uint64_t cursor, const struct exec_head *head)
+{
+    return head->first_seq > 1 && cursor < head->first_seq - 1;
+}
+
+/* The first part. Its snapshot says whether the page begins behind a gap. */
+static int begin(struct events_reader *reader, struct rendering *r, struct error *err)
+{
+    struct page *page = r->page;
+    size_t mark = r->out->length;
+
+    if (start_of(reader, r->request, &page->next_cursor, err) < 0)
+        return -1;
+    if (!r->request->as_sse)
+        render_begin(r->request, r->out);
+    if (events_read(reader, r->request->exec_id, page->next_cursor, &page->head, take_event, r, err) < 0) {
+        r->out->length = mark;
+        return -1;
+    }
+    page->expired = is_expired(r->request->cursor, &page->head);
+    page->begun = true;
+    return 0;
+}
+
+static void go_on(struct events_reader *reader, struct rendering *r)
+{
+    _cleanup_error_ struct error gone = ERROR_INIT;
+    struct page *page = r->page;
+    struct exec_head head;
+
+    /* A damaged event may stop the reading behind others that are in the page by now, and stay. */
+    if (events_read(reader, r->request->exec_id, page->next_cursor, &head, take_event, r, &gone) < 0)
+        r->full = true;
+    else
+        page->head = head;
+}
+
+int page_part(struct events_reader *reader, const struct page_request *request, size_t most,
+              struct page *page, struct buffer *out, struct error *err)
+{
+    struct rendering r = { .request = request, .out = out, .page = page, .budget = budget_of(request) };
+
+    if (__builtin_add_overflow(out->length, most, &r.stop))
+        r.stop = SIZE_MAX;
+    if (page->begun)
+        go_on(reader, &r);
+    else if (begin(reader, &r, err) < 0)
+        return -1;
+    if (r.full || page->next_cursor >= page->head.last_seq)
+        page_end(request, page, out);
+    return 0;
+}
+
 int page_render(struct events_reader *reader, const struct page_request *request, struct buffer *out,
                 struct page *ret, struct error *err)
 {
-    struct rendering r = { request, out, 0, budget_of(request), 0, request->cursor };
     struct page page = { 0 };
-    size_t mark = out->length;
-    uint64_t start;
 
-    if (start_of(reader, request, &start, err) < 0)
+    if (page_part(reader, request, SIZE_MAX, &page, out, err) < 0)
         return -1;
-    if (!request->as_sse) {
-        buffer_append_char(out, '{');
-        render_text(out, "exec_id", request->exec_id);
-        render_raw(out, "events", "[");
-    }
-    if (events_read(reader, request->exec_id, start, &page.head, take_event, &r, err) < 0) {
-        out->length = mark;
-        return -1;
-    }
-    page.events = r.events;
-    page.next_cursor = r.last_seq;
-    page.has_more = page.next_cursor < page.head.last_seq;
-    page.final = page.head.exit_seq > 0 && !page.has_more;
-    if (!request->as_sse)
-        render_end(request, &page, out);
     *ret = page;
     return 0;
 }

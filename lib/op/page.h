@@ -19,8 +19,19 @@ struct page {
     uint64_t next_cursor;
     bool has_more, final; /* final: the exec is over and nothing is left after next_cursor */
     struct exec_head head;
+    /* of one that is made in parts */
+    bool begun, over, expired;
+    size_t used;
 };
 int page_render(struct events_reader *reader, const struct page_request *request, struct buffer *out,
                 struct page *ret, struct error *err);
+/* The same in parts: appends the next about `most` bytes; page is zero at first, and over once its end is
+ * out. Each part reads a snapshot of its own: the members behind the events are those of the last one. Once
+ * begun it does not fail: where the log is gone, or its oldest events went while the client was reading, the
+ * page ends before the gap. */
+int page_part(struct events_reader *reader, const struct page_request *request, size_t most,
+              struct page *page, struct buffer *out, struct error *err);
+/* Ends a page that is begun and not over where it is. */
+void page_end(const struct page_request *request, struct page *page, struct buffer *out);
 
 #endif
