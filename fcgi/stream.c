@@ -50,7 +50,9 @@ void stream_go_on(struct flight *f, struct call *call)
     enlist(f);
     f->sink->piece(f->user, f, call->body.data, call->body.length);
     f->blocked = f->sink->queued(f->user) > 0;
-    if (!f->blocked)
+    if (f->blocked)
+        turns_hold(f->service->turns, &f->turn);
+    else
         turns_wait(f->service->turns, &f->turn, take_turn, f);
 }
 

@@ -432,7 +432,9 @@ static void send_page(struct flight *f, const struct call *call)
         return;
     f->sink->piece(f->user, f, call->body.data, call->body.length);
     f->blocked = f->sink->queued(f->user) > 0;
-    if (!f->blocked)
+    if (f->blocked)
+        turns_hold(f->service->turns, &f->turn);
+    else
         turns_wait(f->service->turns, &f->turn, run_page, f);
 }
 

@@ -59,14 +59,23 @@ static bool is_sanitized(void)
     return strstr(build_path(""), "asan") != NULL;
 }
 
-/* With address sanitizer and 2 shared cores the bound is looser; the plain build holds 20 ms. */
-static double bound_ms(void)
+/* 20 ms on a machine of our own. What others do to it shows in the same requests without the crowd, which
+ * take half a millisecond; with address sanitizer the bound is looser. */
+static double bound_ms(double alone_ms)
 {
-    return is_sanitized() ? 100 : 20;
+    return (is_sanitized() ? 100 : 20) * (alone_ms > 2 ? alone_ms / 2 : 1);
+}
+
+static void check_p99(double p99, double alone_ms, const char *crowd)
+{
+    printf("p99 of a status beside %s: %.1f ms, alone %.1f ms\n", crowd, p99, alone_ms);
+    ck_assert_msg(p99 <= bound_ms(alone_ms), "p99 of status %.1f ms beside %s, alone %.1f", p99, crowd,
+                  alone_ms);
 }
 
 START_TEST(slow_uploads_delay_nobody)
 {
+    double alone = status_p99(200);
     int fds[64];
     char head[400];
     for (int k = 0; k < 64; k++) {
@@ -83,7 +92,7 @@ START_TEST(slow_uploads_delay_nobody)
     double p99 = status_p99(500);
     for (int k = 0; k < 64; k++)
         close(fds[k]);
-    ck_assert_msg(p99 <= bound_ms(), "p99 of status %.1f ms beside 64 slow uploads", p99);
+    check_p99(p99, alone, "64 slow uploads");
 }
 END_TEST
 
@@ -114,6 +123,7 @@ static void exec_wait_written(const char *id, long long bytes)
 
 START_TEST(slow_readers_delay_nobody)
 {
+    double alone = status_p99(200);
     int fds[64];
     char head[500], big[40];
     write_letters("8000000", big);
@@ -131,8 +141,7 @@ START_TEST(slow_readers_delay_nobody)
     double p99 = status_p99(500);
     for (int k = 0; k < 64; k++)
         close(fds[k]);
-    printf("p99 of a status beside 64 slow readers behind the web server: %.1f ms\n", p99);
-    ck_assert_msg(p99 <= bound_ms(), "p99 of status %.1f ms beside 64 slow readers", p99);
+    check_p99(p99, alone, "64 slow readers behind the web server");
 }
 END_TEST
 
@@ -212,6 +221,7 @@ static void compare_with_small_pages(const json_t *large, const char *exec_id)
 START_TEST(slow_readers_cost_a_piece_each)
 {
     static const char *const queries[] = { LARGE_PAGE, "stream=true" };
+    double alone = status_p99(200);
     int fds[64];
     char big[40], some[1000];
     write_letters("20000000", big);
@@ -222,9 +232,8 @@ START_TEST(slow_readers_cost_a_piece_each)
     sleep_ms(300);
     double p99 = status_p99(500);
     long kib = workers_own_kib();
-    printf("64 slow readers of %s: p99 of a status %.1f ms, workers %.1f MiB\n", queries[_i], p99,
-           (double)kib / 1024);
-    ck_assert_msg(p99 <= bound_ms(), "p99 of status %.1f ms beside 64 slow readers", p99);
+    printf("64 slow readers: the workers hold %.1f MiB\n", (double)kib / 1024);
+    check_p99(p99, alone, queries[_i]);
     ck_assert_msg(kib <= 32 * 1024 || is_sanitized(), "the workers hold %ld KiB", kib);
     if (_i == 0) {
         json_auto_t *one = read_page(fds[0]), *other = read_page(fds[63]);
@@ -289,6 +298,7 @@ END_TEST
 /* Straight to the FastCGI socket, past the front. */
 START_TEST(garbage_on_the_socket_harms_nobody)
 {
+    double alone = status_p99(200);
     char path[300];
     snprintf(path, sizeof path, "%s/fcgi.sock", instance_state(the));
     int fds[64];
@@ -307,13 +317,14 @@ START_TEST(garbage_on_the_socket_harms_nobody)
     double p99 = status_p99(300);
     for (int k = 0; k < 64; k++)
         close(fds[k]);
-    ck_assert_msg(p99 <= bound_ms(), "p99 of status %.1f ms beside garbage", p99);
+    check_p99(p99, alone, "garbage");
 }
 END_TEST
 
 /* WORKSPACE_MAX_PARKED_PER_PRINCIPAL is 64 for this instance (for each worker). */
 START_TEST(parked_polls_are_bounded)
 {
+    double alone = status_p99(200);
     int fds[200], refused = 0;
     char head[500], answer[2000];
     for (int k = 0; k < 200; k++) {
@@ -338,7 +349,7 @@ START_TEST(parked_polls_are_bounded)
         close(fds[k]);
     }
     ck_assert_msg(refused >= 65 && refused <= 136, "%d of 200 were refused", refused);
-    ck_assert_msg(p99 <= bound_ms(), "p99 of status %.1f ms", p99);
+    check_p99(p99, alone, "parked polls");
 }
 END_TEST
 
