@@ -205,7 +205,7 @@ static void bench_full(void)
     struct herd *herd = herd_start(the, targets, LIVE, PARKED);
     printf("\n");
     measure_common(&full, 150, 150);
-    measure_creates(&full, 40);
+    measure_creates(&full, 25);
     table_load("create, with 200 live and 5,000 parked", &full.created, &idle.created, 0);
     table_load("create -> first output byte, the same", &full.first_byte, &idle.first_byte, 0);
     table_load("start -> first stdout event, the same", &full.start, &idle.start, 0);

@@ -20,6 +20,9 @@
 #define WAIT_LEAST_S 20 /* each waits a little longer than the one before: they do not all end at once */
 #define WAIT_SPREAD  11
 #define BLOCK        16384
+/* New clients without an answer: more than somaxconn (4,096) at one moment would overflow the listening
+ * socket. */
+#define BURST 1000
 
 struct told { /* shared by both processes */
     atomic_ulong answers, refused;
@@ -123,11 +126,12 @@ static _Noreturn void run(struct many_polls *f, const struct herd_exec *execs, s
     setrlimit(RLIMIT_NOFILE, &limit);
     f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     f->clients = xcalloc(f->count, sizeof *f->clients);
-    for (size_t k = 0; k < f->count; k++) {
-        f->clients[k] = (struct poll_client){ .exec = &execs[k % count], .number = (unsigned)k };
-        join(f, &f->clients[k]);
-    }
-    for (;;) {
+    for (size_t joined = 0;;) {
+        for (; joined < f->count && joined < atomic_load(&f->told->answers) + BURST; joined++) {
+            f->clients[joined] =
+                (struct poll_client){ .exec = &execs[joined % count], .number = (unsigned)joined };
+            join(f, &f->clients[joined]);
+        }
         int ready = epoll_wait(f->epoll_fd, events, 256, -1);
         for (int k = 0; k < ready; k++)
             take_bytes(f, events[k].data.ptr);
