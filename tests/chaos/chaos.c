@@ -123,6 +123,7 @@ int main(int argc, char **argv)
     aftermath_running(i);
     end(i, disk, log);
     int status = sum_up();
+    http_thread_end();
     clock_remove();
     if (status != 0)
         printf("the log of the installation is %s\n", log);

@@ -137,8 +137,8 @@ static enum visit events_of_live_place(const struct chase *c, enum visit v)
     if (v == VISIT_CONFLICT)
         fail("%s: reading events is a conflict", c->entry->id);
     if (v == VISIT_GONE && atomic_load(&c->entry->state) != ENTRY_REMOVED &&
-        atomic_load(&c->entry->place->state) != PLACE_REMOVED)
-        fail("%s of %s: not found, but it was never removed", c->entry->id, c->entry->place->id);
+        atomic_load(&entry_place(c->entry)->state) != PLACE_REMOVED)
+        fail("%s of %s: not found, but it was never removed", c->entry->id, entry_place(c->entry)->id);
     return v;
 }
 
@@ -147,7 +147,7 @@ enum visit chase_page(struct chase *c, const struct instance *i, int wait_second
     char path[300];
     snprintf(path, sizeof path,
              "/api/workspaces/%s/realtime-execs/%s/events?cursor=%lu&wait_seconds=%d&max_events=%u",
-             c->entry->place->id, c->entry->id, c->cursor, wait_seconds,
+             entry_place(c->entry)->id, c->entry->id, c->cursor, wait_seconds,
              random ? random_between(random, 1, 500) : 500);
     struct http_options o = { .unchecked = true, .timeout_ms = wait_seconds * 1000 + 10000 };
     struct answer a = http_send(i, "GET", path, &o);
@@ -222,7 +222,7 @@ enum visit chase_stream(struct chase *c, const struct instance *i, long ms)
     struct curl_slist *headers = stream_headers(c);
     c->line.length = 0;
     snprintf(url, sizeof url, "%s/api/workspaces/%s/realtime-execs/%s/events", instance_url(i),
-             c->entry->place->id, c->entry->id);
+             entry_place(c->entry)->id, c->entry->id);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);

@@ -24,7 +24,7 @@ struct place {
 enum entry_state { ENTRY_NONE, ENTRY_RUNS, ENTRY_ENDED, ENTRY_REMOVED };
 #define PIECES_MAX 64
 struct entry {
-    struct place *place;
+    unsigned place; /* number in the ledger */
     char id[40];
     int kind;
     uint64_t seed;
@@ -51,9 +51,10 @@ struct ledger {
 };
 extern struct ledger *ledger;
 
-int ledger_make(void);                      /* returns a descriptor that a reader gets */
-void ledger_attach(int fd);                 /* at the same address: entries point to places */
+int ledger_make(void); /* returns a descriptor that a reader gets */
+void ledger_attach(int fd);
 struct place *ledger_place(const char *id); /* made where there is none: whoever meets it first */
+struct place *entry_place(const struct entry *e);
 struct entry *ledger_add_entry(struct place *place, int kind, uint64_t seed);
 void fail(const char *format, ...) PRINTF_LIKE(1, 2); /* counted, told at the end; the storm ends early */
 void tell(const char *format, ...) PRINTF_LIKE(1, 2); /* a line with the time since the start */

@@ -41,7 +41,7 @@ static void follow(const struct instance *i, struct entry *e, uint64_t *random)
     }
     if (!work_judge(e, &c, c.ended && !c.more, why, sizeof why) && is_readable(e))
         fail("a reader%s of %s (%s) of %s: %s", stream ? " of the stream" : "", e->id, work_name(e->kind),
-             e->place->id, why);
+             entry_place(e)->id, why);
     chase_clear(&c);
 }
 
@@ -60,5 +60,6 @@ int reader_main(char **argv)
         else
             sleep_ms(50);
     }
+    http_thread_end();
     return 0;
 }

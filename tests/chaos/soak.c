@@ -91,6 +91,7 @@ static void *churn(void *unused)
         json_decref(request("DELETE", path, NULL, LATENCY_REMOVE));
         atomic_fetch_add(&made, 1);
     }
+    http_thread_end();
     return NULL;
 }
 
@@ -101,6 +102,7 @@ static void *use(void *unused)
         run_command(steady);
         sleep_ms(5);
     }
+    http_thread_end();
     return NULL;
 }
 
@@ -119,6 +121,7 @@ static void *poll_events(void *unused)
         cursor = (long)member_number(page, "next_cursor");
         atomic_fetch_add(&polled, 1);
     }
+    http_thread_end();
     return NULL;
 }
 
@@ -131,6 +134,7 @@ static void *probe(void *unused)
         json_decref(request("GET", path, NULL, LATENCY_STATUS));
         sleep_ms(20);
     }
+    http_thread_end();
     return NULL;
 }
 

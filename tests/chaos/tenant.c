@@ -94,7 +94,7 @@ static void close_entries(const struct place *place)
 {
     unsigned count = atomic_load(&ledger->entry_count);
     for (unsigned i = 0; i < count; i++)
-        if (ledger->entries[i].place == place)
+        if (entry_place(&ledger->entries[i]) == place)
             atomic_store(&ledger->entries[i].state, ENTRY_REMOVED);
 }
 
@@ -246,7 +246,7 @@ static void judge(const struct entry *e, const struct chase *c)
     bool lost = c->error[0] != '\0';
     atomic_fetch_add(lost ? &ledger->lost : c->expired ? &ledger->shortened : &ledger->whole, 1);
     if (!work_judge(e, c, true, why, sizeof why))
-        fail("%s (%s) of %s: %s", e->id, work_name(e->kind), e->place->id, why);
+        fail("%s (%s) of %s: %s", e->id, work_name(e->kind), entry_place(e)->id, why);
 }
 
 bool tenant_check(const struct instance *i, struct entry *e, long deadline_ms, bool strict, uint64_t *random)
@@ -258,7 +258,7 @@ bool tenant_check(const struct instance *i, struct entry *e, long deadline_ms, b
         enum visit v = chase_page(&c, i, c.ended ? 0 : 5, random);
         if (now_ms() > deadline || v == VISIT_BROKEN || v == VISIT_GONE || (strict && v != VISIT_DONE)) {
             fail("%s (%s) of %s: its log could not be read to its end, after %lu events (%d)", e->id,
-                 work_name(e->kind), e->place->id, c.cursor, (int)v);
+                 work_name(e->kind), entry_place(e)->id, c.cursor, (int)v);
             break;
         }
         if (v == VISIT_AGAIN)
@@ -299,6 +299,7 @@ static void *live(void *user)
         if (random_below(&t->random, 4) > 0)
             remove_place(t);
     }
+    http_thread_end();
     return NULL;
 }
 

@@ -92,7 +92,7 @@ static bool judge_loss(const struct entry *e, const struct chase *c, char *why, 
     for (size_t i = 0; i < N_ELEMENTS(reasons); i++)
         if (strcmp(c->error, reasons[i].reason) == 0) {
             enum death d = reasons[i].death;
-            if (atomic_load(&e->place->deaths[d]) > e->deaths_before[d])
+            if (atomic_load(&entry_place(e)->deaths[d]) > e->deaths_before[d])
                 return true;
             snprintf(why, size, "it says \"%s\", but nothing of that kind was done", c->error);
             return false;

@@ -115,6 +115,15 @@ static void set_body(CURL *curl, const char *method, const struct http_options *
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
 }
 
+static __thread CURL *curl; /* keeps its connection between requests */
+
+void http_thread_end(void)
+{
+    if (curl)
+        curl_easy_cleanup(curl);
+    curl = NULL;
+}
+
 /* Status 0: no answer (refused, reset, timed out). */
 struct answer http_send(const struct instance *i, const char *method, const char *path,
                         const struct http_options *options)
@@ -123,7 +132,6 @@ struct answer http_send(const struct instance *i, const char *method, const char
     const struct http_options *o = options ? options : &none;
     struct answer a = { 0 };
     struct buffer body = BUFFER_INIT, headers = BUFFER_INIT;
-    static __thread CURL *curl; /* keeps its connection between requests */
     if (!curl)
         curl = curl_easy_init();
     curl_easy_reset(curl);

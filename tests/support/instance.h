@@ -50,6 +50,7 @@ struct http_options {
 /* path is below the root ("/healthz", "/api/workspaces"). */
 struct answer http_send(const struct instance *i, const char *method, const char *path,
                         const struct http_options *options);
+void http_thread_end(void); /* a thread that has sent something ends */
 /* body is stolen, may be NULL. Fails the test where the status differs; the JSON is a new reference. */
 json_t *api(const struct instance *i, long status, const char *method, const char *path, json_t *body);
 json_t *api_as(const struct instance *i, const char *token, long status, const char *method, const char *path,
