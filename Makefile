@@ -120,9 +120,15 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIBRARY)
 
 .PHONY: chaos soak run check check-layers bench bench-build fuzz fuzz-http fmt install help nightly openapi
 
+# By the environment, as they were given: no value is read by a shell, or expanded.
+run: override export PORT := $(value PORT)
+run: override export HOST := $(value HOST)
+run: override export WORKERS := $(value WORKERS)
+run: override export TOKEN := $(value TOKEN)
+run: export WORKSPACE_STATE_DIR := $(STATE)
 run: deps
 	$(call build,half a minute) programs
-	@PORT='$(PORT)' HOST='$(HOST)' WORKERS='$(WORKERS)' TOKEN='$(TOKEN)' exec $(BUILD)/workspace-fcgi run --state '$(abspath $(STATE))'
+	@exec $(BUILD)/workspace-fcgi run
 
 # What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too.
 RUN_TESTS = tests/openapi_validate.sh $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS) $(HTTP_FUZZER) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash %/test_escape,$(HTTP_TESTS))) $(addsuffix :61234,$(filter %/test_neighbours,$(HTTP_TESTS))))

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #define INPUT_MAX (16u << 20)
+#define WARDEN_MS 5000
 
 struct outcome {
     struct loop *loop;
@@ -45,30 +46,55 @@ static json_t *read_input(const char *argument, struct error *err)
     return field_parse_json(buffer_text(&text), text.length, err);
 }
 
-static void list_operations(FILE *out)
+void cmd_call_help(FILE *out)
 {
-    fputs("usage: workspace-fcgi call OPERATION [JSON | -]\n\nOperations:\n", out);
+    fputs("Operations:\n", out);
     for (const struct op *const *op = ops; *op; op++)
         fprintf(out, "  %-34s %s\n", (*op)->id, (*op)->summary);
 }
 
-/* Before it becomes the owner of the state directory: a keeper needs root where the workspace has a user of
- * its own. */
-static void start_warden(const struct config *config)
+/* What only reads the stores works without one. */
+static bool needs_warden(const struct op *op)
 {
-    _cleanup_error_ struct error err = ERROR_INIT;
-    _cleanup_free_ char *program = options_program();
+    return op->keep || op->action != OP_ACTION_NONE;
+}
 
-    if (geteuid() == 0 && warden_ensure(config, program, &err) < 0)
-        log_warning("%s", err.message);
+/* Before this process becomes the owner of the state directory: a keeper needs root where the workspace has a
+ * user of its own. */
+static int find_warden(const struct config *config, struct error *err)
+{
+    _cleanup_free_ char *program = options_program();
+    struct warden_seen seen;
+    int started = warden_ensure(config, program, WARDEN_SPARE | WARDEN_OWN_LOG, err);
+
+    if (started <= 0)
+        return started;
+    if (!warden_await(config, 0, WARDEN_MS, &seen))
+        return error_set(err, ERROR_UNAVAILABLE,
+                         "the warden that was started does not answer; its messages: %s/run/warden.log",
+                         config->state_dir);
+    fprintf(stderr,
+            "call: started a warden, pid %d, log %s/run/warden.log; it stays with the settings of this call "
+            "until "
+            "run, serve or warden start another one, or until: kill %d\n",
+            (int)seen.pid, config->state_dir, (int)seen.pid);
+    return 0;
+}
+
+/* Its workspaces outlive this process. */
+static int enter(const struct config *config, const struct op *op, struct error *err)
+{
+    if (state_directory_find(config, err) < 0 || state_directory_reach(config, err) < 0 ||
+        (needs_warden(op) && find_warden(config, err) < 0))
+        return -1;
+    return config_become_owner(config, err);
 }
 
 static int call(const struct config *config, const struct op *op, json_t *in, struct error *err)
 {
     struct outcome outcome = { .loop = loop_new(), .exit_status = 1 };
     struct principal owner = { .name = (char *)"owner", .read = true, .write = true, .admin = true };
-    _cleanup_free_ char *program = options_program();
-    struct service *s = service_new(outcome.loop, config, program, err);
+    struct service *s = service_new(outcome.loop, config, err);
     if (!s) {
         loop_free(outcome.loop);
         return -1;
@@ -80,24 +106,30 @@ static int call(const struct config *config, const struct op *op, json_t *in, st
     return outcome.exit_status;
 }
 
+static const struct op *find_op(const char *name)
+{
+    const struct op *op = op_find(name);
+
+    return op ? op : op_find_tool(name);
+}
+
 int cmd_call(const struct config *config, int argc, char **argv)
 {
-    const struct op *op = argc >= 2 && argc <= 3 ? op_find(argv[1]) : NULL;
-    if (!op && argc >= 2)
-        op = op_find_tool(argv[1]);
-    if (!op || argc > 3) {
-        list_operations(stderr);
-        return 2;
+    if (argc < 2 || argc > 3) {
+        fputs("call: an operation, and its parameters as one JSON object\n", stderr);
+        return COMMAND_WRONG_USE;
+    }
+    const struct op *op = find_op(argv[1]);
+    if (!op) {
+        fprintf(stderr, "call: there is no operation %.80s; `workspace-fcgi call --help` lists them\n",
+                argv[1]);
+        return COMMAND_WRONG_USE;
     }
     if (config->log_file[0] == '\0' && !log_enabled(LOG_LEVEL_DEBUG))
         log_init("call", LOG_LEVEL_WARNING, NULL); /* a terminal shows the answer alone */
     _cleanup_error_ struct error err = ERROR_INIT;
     json_auto_t *in = read_input(argc == 3 ? argv[2] : NULL, &err);
-    int status = -1;
-    if (in && state_directory_make(config, &err) == 0)
-        start_warden(config);
-    if (in && state_directory_enter(config, &err) == 0)
-        status = call(config, op, in, &err);
+    int status = in && enter(config, op, &err) == 0 ? call(config, op, in, &err) : -1;
     if (status < 0)
         fprintf(stderr, "call: %s\n", err.message);
     return status < 0 ? 1 : status;

@@ -59,6 +59,5 @@ int cmd_describe(const struct config *config, int argc, char **argv)
         documents[i].print(config);
         return fflush(stdout) == 0 ? 0 : 1;
     }
-    fputs("usage: workspace-fcgi describe openapi|actions|tools|config\n", stderr);
-    return 2;
+    return COMMAND_WRONG_USE;
 }

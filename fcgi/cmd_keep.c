@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 
 static int parse_fd(const char *text)
 {
@@ -14,12 +13,6 @@ static int parse_fd(const char *text)
     if (end == text || *end != '\0' || fd < 0 || fd > 1023 || fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0)
         return -1;
     return (int)fd;
-}
-
-static int usage(void)
-{
-    fputs("usage: workspace-fcgi keep WS [--spec-fd N] [--ready-fd N]\n", stderr);
-    return 2;
 }
 
 int cmd_keep(const struct config *config, int argc, char **argv)
@@ -32,9 +25,9 @@ int cmd_keep(const struct config *config, int argc, char **argv)
         if (fd == NULL && options.workspace_id == NULL)
             options.workspace_id = argv[i];
         else if (fd == NULL || ++i == argc || (*fd = parse_fd(argv[i])) < 0)
-            return usage();
+            return COMMAND_WRONG_USE;
     }
     if (!id_is_valid(ID_WORKSPACE, options.workspace_id))
-        return usage();
+        return COMMAND_WRONG_USE;
     return keeper_run(&options);
 }

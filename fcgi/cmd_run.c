@@ -13,6 +13,7 @@
 #include "lib/base/ids.h"
 #include "lib/base/io.h"
 #include "lib/base/memory.h"
+#include "lib/warden/warden.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,54 +28,81 @@ static const char *environment(const char *name, const char *otherwise)
     return value != NULL && *value ? value : otherwise;
 }
 
-/* ---- paths and token ---- */
+/* ---- what the environment says ---- */
+
+struct wishes {
+    const char *port, *host, *workers, *token; /* workers, token: "" = not given */
+};
+
+static int check_port(const char *port, struct error *err)
+{
+    size_t digits = strspn(port, "0123456789");
+    int number = digits > 0 && digits <= 5 && port[digits] == 0 ? atoi(port) : 0;
+
+    if (number >= 1 && number <= 65535)
+        return 0;
+    return error_set(err, ERROR_INVALID, "PORT must be from 1 to 65535, not '%.40s'", port);
+}
+
+/* Before anything is made: what a daemon would refuse would be started again and again. */
+static int read_wishes(const struct config *config, struct wishes *ret, struct error *err)
+{
+    *ret = (struct wishes){ .port = environment("PORT", "8080"),
+                            .host = environment("HOST", "127.0.0.1"),
+                            .workers = environment("WORKERS", ""),
+                            .token = environment("TOKEN", config->token) };
+    if (check_port(ret->port, err) < 0 ||
+        (*ret->workers && config_check("WORKSPACE_WORKERS", ret->workers, "WORKERS", err) < 0))
+        return -1;
+    return *ret->token ? config_check("WORKSPACE_TOKEN", ret->token, "TOKEN", err) : 0;
+}
+
+/* ---- the token ---- */
 
 static int read_token(const char *path, char **ret, struct error *err)
 {
     _cleanup_buffer_ struct buffer text = BUFFER_INIT;
 
     if (io_read_file(AT_FDCWD, path, 4096, &text, err) < 0)
-        return -1;
+        return error_wrap(err, "%s", path);
     size_t length = strcspn(buffer_text(&text), "\r\n");
+    _cleanup_free_ char *token = xstrndup(text.data, length);
     if (length == 0)
-        return error_set(err, ERROR_INVALID,
-                         "the file token in the state directory is empty: remove it for a new one");
-    *ret = xstrndup(text.data, length);
+        return error_set(err, ERROR_INVALID, "%s is empty: remove it for a new token", path);
+    if (config_check("WORKSPACE_TOKEN", token, "the token", err) < 0)
+        return error_wrap(err, "%s: remove it for a new token", path);
+    *ret = STEAL(token);
     return 0;
 }
 
-/* One that is given is used as it is and written nowhere. */
-static int find_token(const struct config *config, char **ret, struct error *err)
+/* The file always holds the token in force. */
+static int find_token(const struct config *config, const char *given, char **ret, struct error *err)
 {
-    const char *given = environment("TOKEN", config->token);
     _cleanup_free_ char *path = config_path(config, "token", NULL);
     char fresh[41];
 
-    if (given != NULL && *given) {
-        *ret = xstrdup(given);
-        return 0;
-    }
-    if (access(path, F_OK) == 0)
+    if (*given == 0 && access(path, F_OK) == 0)
         return read_token(path, ret, err);
     id_random_hex(fresh, 40);
-    _cleanup_free_ char *line = xasprintf("%s\n", fresh);
+    const char *token = *given ? given : fresh;
+    _cleanup_free_ char *line = xasprintf("%s\n", token);
     if (io_replace_file(AT_FDCWD, path, line, strlen(line), 0600, err) < 0)
-        return -1;
-    *ret = xstrdup(fresh);
+        return error_wrap(err, "%s", path);
+    *ret = xstrdup(token);
     return 0;
 }
 
 /* ---- daemons ---- */
 
-/* This program's subcommand with the options that this process got. */
-static char **own_argv(const char *subcommand, const struct config *config)
+/* This program's subcommand with the options that this process got, and one more argument. */
+static char **own_argv(const char *subcommand, const char *more, const struct config *config)
 {
     const struct options *o = options_of_process();
     size_t overrides = 0, count = 0;
 
     while (o->overrides[overrides] != NULL)
         overrides++;
-    char **argv = xcalloc(overrides * 2 + 9, sizeof(char *));
+    char **argv = xcalloc(overrides * 2 + 10, sizeof(char *));
     argv[count++] = options_program();
     argv[count++] = xstrdup(subcommand);
     argv[count++] = xstrdup("--state");
@@ -89,6 +117,7 @@ static char **own_argv(const char *subcommand, const struct config *config)
         argv[count++] = xstrdup("--set");
         argv[count++] = xstrdup(o->overrides[i]);
     }
+    argv[count++] = xstrdup(more);
     return argv;
 }
 
@@ -145,44 +174,46 @@ static void print_welcome(const struct lighttpd *front, const char *token)
     fflush(stdout);
 }
 
-/* The warden makes what is missing below the state directory; workers, who are not root, come after. True =
- * asked to end meanwhile. */
+/* The warden makes what is missing below the state directory, and one that was there may have to give way;
+ * workers come after. True = asked to end meanwhile. */
 static bool wait_for_warden(struct daemon *daemons, const struct config *config)
 {
-    _cleanup_free_ char *path = config_path(config, "run/warden.sock", NULL);
+    struct warden_seen seen;
 
     for (int64_t end = clock_boottime_ms() + READY_MS; clock_boottime_ms() < end;) {
-        int fd = io_connect_unix(path, NULL);
-        if (fd >= 0) {
-            close(fd);
+        if (warden_await(config, WARDEN_FRESH, 0, &seen))
             return false;
-        }
         if (supervise_wait(daemons, 1, 5))
             return true;
     }
+    fprintf(stderr, "run: no warden answers yet; see its messages above\n");
     return false;
 }
 
-/* True = asked to end meanwhile. */
-static bool wait_for_front(struct daemon *daemons, const struct lighttpd *front)
+/* Until a worker has answered through lighttpd. True = asked to end meanwhile. */
+static bool wait_until_ready(struct daemon *daemons, const struct lighttpd *front)
 {
-    for (int64_t end = clock_boottime_ms() + READY_MS; clock_boottime_ms() < end;) {
-        if (lighttpd_answers(front))
-            return false;
+    int64_t patience = clock_boottime_ms() + READY_MS;
+
+    while (!lighttpd_is_healthy(front)) {
         if (supervise_wait(daemons, DAEMONS, 20))
             return true;
+        if (clock_boottime_ms() < patience)
+            continue;
+        fprintf(stderr, "run: not ready yet: no worker answers through lighttpd; see the messages above\n");
+        patience = INT64_MAX;
     }
-    fprintf(stderr, "run: lighttpd does not listen yet; see its messages above\n");
     return false;
 }
 
 static void serve_until_signal(const struct config *config, const struct lighttpd *front, const char *token,
                                int socket_fd)
 {
+    /* Nobody but this process starts a warden: it shall end with it. */
     struct daemon daemons[DAEMONS] = {
-        [WARDEN] = { .name = "the warden", .argv = own_argv("warden", config), .stdin_fd = -1 },
+        [WARDEN] = { .name = "the warden", .argv = own_argv("warden", "--wait", config), .stdin_fd = -1 },
         [SERVE] = { .name = "the pool of workers",
-                    .argv = own_argv("serve", config),
+                    .argv = own_argv("serve", "--no-warden", config),
                     .stdin_fd = socket_fd,
                     .token = token },
         [FRONT] = { .name = "lighttpd", .argv = front_argv(front), .stdin_fd = -1 },
@@ -193,11 +224,19 @@ static void serve_until_signal(const struct config *config, const struct lighttp
     bool asked = wait_for_warden(daemons, config);
     for (int i = SERVE; i < DAEMONS && !asked; i++)
         supervise_start(&daemons[i]);
-    if (!asked && !wait_for_front(daemons, front)) {
+    if (!asked && !wait_until_ready(daemons, front)) {
         print_welcome(front, token);
         supervise_wait(daemons, DAEMONS, -1);
     }
     end_all(daemons, config);
+}
+
+static void set_environment(const struct wishes *wishes)
+{
+    unsetenv("WORKSPACE_TOKEN"); /* the workers alone get it */
+    if (*wishes->workers)
+        setenv("WORKSPACE_WORKERS", wishes->workers, 1);
+    unsetenv("TOKEN");
 }
 
 static int run(const struct config *config, struct lighttpd *front, struct error *err)
@@ -205,17 +244,20 @@ static int run(const struct config *config, struct lighttpd *front, struct error
     _cleanup_free_ char *token = NULL;
     _cleanup_close_ int lock = -1, socket_fd = -1;
     size_t files = socket_raise_file_limit();
+    struct wishes wishes;
 
-    if (state_directory_make(config, err) < 0 || find_token(config, &token, err) < 0 ||
-        (socket_fd = socket_open_local(config, NULL, &lock, err)) < 0 ||
-        lighttpd_prepare(config, environment("HOST", "127.0.0.1"), environment("PORT", "8080"), files, front,
-                         err) < 0 ||
-        state_directory_reach(config, err) < 0)
+    if (read_wishes(config, &wishes, err) < 0 || socket_check(config, NULL, err) < 0 ||
+        state_directory_make(config, err) < 0 || (socket_fd = socket_open(config, NULL, &lock, err)) < 0 ||
+        lighttpd_prepare(config, wishes.host, wishes.port, files, front, err) < 0 ||
+        find_token(config, wishes.token, &token, err) < 0 || state_directory_reach(config, err) < 0)
         return -1;
-    unsetenv("WORKSPACE_TOKEN"); /* the workers alone get it */
-    unsetenv("TOKEN");
-    if (*environment("WORKERS", ""))
-        setenv("WORKSPACE_WORKERS", getenv("WORKERS"), 1);
+    if (!lighttpd_is_private(front))
+        fprintf(stderr,
+                "run: HOST=%s is not this machine alone: the token and all data travel in the clear; put a "
+                "web server "
+                "with TLS in front (conf/lighttpd-fragment.conf)\n",
+                wishes.host);
+    set_environment(&wishes);
     serve_until_signal(config, front, token, socket_fd);
     return 0;
 }
@@ -225,10 +267,9 @@ int cmd_run(const struct config *config, int argc, char **argv)
     _cleanup_error_ struct error err = ERROR_INIT;
     struct lighttpd front = { 0 };
 
-    (void)argv;
     if (argc > 1) {
-        fprintf(stderr, "run takes no arguments; PORT, HOST, WORKERS and TOKEN come from the environment\n");
-        return 2;
+        fprintf(stderr, "run: %s is too much\n", argv[1]);
+        return COMMAND_WRONG_USE;
     }
     int status = run(config, &front, &err) < 0;
     if (status != 0)

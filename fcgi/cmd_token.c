@@ -2,6 +2,7 @@
  * alone. Knows nothing of requests. */
 #include "fcgi/cmd_token.h"
 
+#include "fcgi/commands.h"
 #include "fcgi/state_directory.h"
 
 #include "lib/base/clock.h"
@@ -15,22 +16,15 @@
 #define TOKEN_ID_DIGITS 16
 #define NAME_LIMIT      63
 
-static const char usage[] =
-    "usage: workspace-fcgi token add NAME [--scope read,write,admin] [--workspace ws-...]\n"
-    "       workspace-fcgi token list\n"
-    "       workspace-fcgi token revoke ID\n"
-    "NAME is the principal: tokens of one name share its workspaces; \"owner\" is who holds "
-    "WORKSPACE_TOKEN.\n";
-
 static int wrong_use(const char *problem)
 {
-    fprintf(stderr, "workspace-fcgi token: %s\n%s", problem, usage);
-    return 2;
+    fprintf(stderr, "token: %s\n", problem);
+    return COMMAND_WRONG_USE;
 }
 
 static int report(const struct error *err)
 {
-    fprintf(stderr, "workspace-fcgi token: %s\n", err->message);
+    fprintf(stderr, "token: %s\n", err->message);
     return 1;
 }
 
@@ -119,17 +113,23 @@ static int check_workspace(struct state *state, const struct add_options *option
     return 0;
 }
 
-static int add_token(struct state *state, int argc, char **argv)
+static const char *check_add(int argc, char **argv)
 {
     struct add_options options;
     const char *problem = parse_add(argc, argv, &options);
     json_auto_t *scopes = problem ? NULL : parse_scopes(options.scopes);
-    _cleanup_error_ struct error err = ERROR_INIT;
-    char token[sizeof TOKEN_PREFIX + TOKEN_DIGITS] = TOKEN_PREFIX, hash[ID_HASH_SIZE];
     if (!problem && !scopes)
         problem = "--scope takes read, write and admin, each once, with commas between";
-    if (problem)
-        return wrong_use(problem);
+    return problem;
+}
+
+static int add_token(struct state *state, int argc, char **argv)
+{
+    struct add_options options;
+    _cleanup_error_ struct error err = ERROR_INIT;
+    char token[sizeof TOKEN_PREFIX + TOKEN_DIGITS] = TOKEN_PREFIX, hash[ID_HASH_SIZE];
+    parse_add(argc, argv, &options);
+    json_auto_t *scopes = parse_scopes(options.scopes);
     if (check_workspace(state, &options, &err) < 0)
         return report(&err);
     id_random_hex(token + strlen(token), TOKEN_DIGITS);
@@ -218,13 +218,17 @@ static void print_tokens(const json_t *tokens)
             free(rows[i].cells[c]);
 }
 
+static const char *check_list(int argc, char **argv)
+{
+    (void)argv;
+    return argc == 2 ? NULL : "list takes no arguments";
+}
+
 static int list_tokens(struct state *state, int argc, char **argv)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     json_auto_t *tokens = NULL;
-    (void)argv;
-    if (argc != 2)
-        return wrong_use("list takes no arguments");
+    (void)argc, (void)argv;
     if (state_list_tokens(state, &tokens, &err) < 0)
         return report(&err);
     if (json_array_size(tokens) == 0)
@@ -234,30 +238,48 @@ static int list_tokens(struct state *state, int argc, char **argv)
     return fflush(stdout) == 0 ? 0 : 1;
 }
 
+static const char *check_revoke(int argc, char **argv)
+{
+    (void)argv;
+    return argc == 3 ? NULL : "revoke takes the id of a token, as list shows it";
+}
+
 static int revoke_token(struct state *state, int argc, char **argv)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
-    if (argc != 3)
-        return wrong_use("revoke takes the id of a token, as list shows it");
+    (void)argc;
     if (state_remove_token(state, argv[2], &err) < 0)
         return report(&err);
     fprintf(stderr, "token %s is revoked\n", argv[2]);
     return 0;
 }
 
-static const struct {
+static const struct action {
     const char *name;
+    bool makes;                                  /* the state directory, where there is none */
+    const char *(*check)(int argc, char **argv); /* NULL = fine, else the problem */
     int (*run)(struct state *state, int argc, char **argv);
-} actions[] = { { "add", add_token }, { "list", list_tokens }, { "revoke", revoke_token } };
+} actions[] = {
+    { "add", true, check_add, add_token },
+    { "list", false, check_list, list_tokens },
+    { "revoke", false, check_revoke, revoke_token },
+};
 
-static int run(const struct config *config, int (*action)(struct state *, int, char **), int argc,
-               char **argv)
+static int run(const struct config *config, const struct action *action, int argc, char **argv)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     struct state *state = NULL;
-    if (state_directory_enter(config, &err) < 0 || !(state = state_open(config->state_dir, &err)))
+    const char *problem = action->check(argc, argv);
+    if (problem)
+        return wrong_use(problem);
+    if (state_directory_enter(config, action->makes, &err) < 0)
         return report(&err);
-    int status = action(state, argc, argv);
+    state = state_open(config->state_dir, &err);
+    if (!state) {
+        error_wrap(&err, "%s/state", config->state_dir);
+        return report(&err);
+    }
+    int status = action->run(state, argc, argv);
     state_close(state);
     return status;
 }
@@ -266,6 +288,6 @@ int cmd_token(const struct config *config, int argc, char **argv)
 {
     for (size_t i = 0; argc >= 2 && i < N_ELEMENTS(actions); i++)
         if (strcmp(argv[1], actions[i].name) == 0)
-            return run(config, actions[i].run, argc, argv);
+            return run(config, &actions[i], argc, argv);
     return wrong_use("add, list or revoke?");
 }

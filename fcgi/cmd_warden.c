@@ -1,16 +1,11 @@
 /* `warden`: the one for a state directory; with --chore, one piece of its work. */
 #include "fcgi/commands.h"
+
+#include "fcgi/options.h"
+#include "fcgi/state_directory.h"
 #include "lib/warden/warden.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-
-static int usage(void)
-{
-    fputs("usage: workspace-fcgi warden [--chore NAME [WS] [--ready-fd N]]\n", stderr);
-    return 2;
-}
 
 static int run_chore(const struct config *config, int argc, char **argv)
 {
@@ -23,25 +18,48 @@ static int run_chore(const struct config *config, int argc, char **argv)
         else if (workspace_id == NULL)
             workspace_id = argv[i];
         else
-            return usage();
+            return COMMAND_WRONG_USE;
         if (end != NULL && *end != '\0')
-            return usage();
+            return COMMAND_WRONG_USE;
     }
     if (ready_fd >= 0)
         fcntl(ready_fd, F_SETFD, FD_CLOEXEC);
     return warden_chore(config, argv[2], workspace_id, ready_fd);
 }
 
+static int parse_flags(int argc, char **argv, unsigned *ret)
+{
+    static const struct {
+        const char *option;
+        unsigned flag;
+    } known[] = { { "--wait", WARDEN_WAITS }, { "--spare", WARDEN_SPARE }, { "--fresh", WARDEN_FRESH } };
+
+    *ret = 0;
+    for (int i = 1; i < argc; i++) {
+        unsigned flag = 0;
+        for (size_t k = 0; k < N_ELEMENTS(known); k++)
+            flag |= strcmp(argv[i], known[k].option) == 0 ? known[k].flag : 0;
+        if (flag == 0)
+            return -1;
+        *ret |= flag;
+    }
+    if (!(*ret & WARDEN_SPARE))
+        *ret |= WARDEN_FRESH;
+    return 0;
+}
+
 int cmd_warden(const struct config *config, int argc, char **argv)
 {
-    char program[PATH_MAX];
+    _cleanup_error_ struct error err = ERROR_INIT;
+    _cleanup_free_ char *program = options_program();
+    unsigned flags;
+
     if (argc >= 3 && strcmp(argv[1], "--chore") == 0)
         return run_chore(config, argc, argv);
-    if (argc != 1)
-        return usage();
-    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    if (length < 0)
-        return 1;
-    program[length] = '\0';
-    return warden_run(config, program);
+    if (parse_flags(argc, argv, &flags) < 0)
+        return COMMAND_WRONG_USE;
+    if (state_directory_make(config, &err) == 0)
+        return warden_run(config, program, flags);
+    fprintf(stderr, "warden: %s\n", err.message);
+    return 1;
 }

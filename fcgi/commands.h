@@ -5,12 +5,18 @@
 
 #include "lib/config/config.h"
 
+#include <stdio.h>
+
+/* The exit status that makes main.c print the subcommand's usage; the command has said what is wrong. */
+enum { COMMAND_WRONG_USE = 2 };
+
 int cmd_serve(const struct config *config, int argc, char **argv);
 int cmd_run(const struct config *config, int argc, char **argv);
 int cmd_warden(const struct config *config, int argc, char **argv);
 int cmd_keep(const struct config *config, int argc, char **argv);
 int cmd_token(const struct config *config, int argc, char **argv);
 int cmd_call(const struct config *config, int argc, char **argv);
+void cmd_call_help(FILE *out); /* the operations */
 int cmd_describe(const struct config *config, int argc, char **argv);
 int cmd_doctor(const struct config *config, int argc, char **argv);
 

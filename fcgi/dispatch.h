@@ -16,7 +16,6 @@
 struct service {
     struct loop *loop;
     const struct config *config;
-    char *program;
     int wish_fd; /* -1 = none */
     struct state *state;
     struct events_cache *events;

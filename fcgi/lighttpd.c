@@ -10,11 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
-#include <pwd.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { MOST_FILES = 60000, LARGEST_CONF = 1 << 20, FORMER_END_MS = 2000 };
+enum { HEALTH_S = 2, MOST_FILES = 60000, LARGEST_CONF = 1 << 20, FORMER_END_MS = 2000 };
 
 static char *find_program(void)
 {
@@ -65,19 +65,54 @@ char *lighttpd_url(const struct lighttpd *l)
     bool any = strcmp(l->host, "0.0.0.0") == 0 || strcmp(l->host, "::") == 0 || *l->host == 0;
     bool bracketed = strchr(l->host, ':') != NULL && *l->host != '[' && !any;
 
-    return xasprintf("http://%s%s%s:%s", bracketed ? "[" : "", any ? "127.0.0.1" : l->host,
-                     bracketed ? "]" : "", l->port);
+    return xasprintf("http://%s%s%s:%s%s", bracketed ? "[" : "", any ? "127.0.0.1" : l->host,
+                     bracketed ? "]" : "", l->port, l->mount);
 }
 
-bool lighttpd_answers(const struct lighttpd *l)
+static bool is_loopback(const struct sockaddr *address)
+{
+    const struct sockaddr_in *four = (const void *)address;
+    const struct sockaddr_in6 *six = (const void *)address;
+
+    if (address->sa_family == AF_INET)
+        return ntohl(four->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+}
+
+bool lighttpd_is_private(const struct lighttpd *l)
+{
+    struct addrinfo *found = resolve(l->host, l->port);
+    bool private = found != NULL;
+
+    for (const struct addrinfo *a = found; a != NULL; a = a->ai_next)
+    private = private && is_loopback(a->ai_addr);
+    if (found != NULL)
+        freeaddrinfo(found);
+    return private;
+}
+
+static int connect_to(const struct lighttpd *l)
 {
     struct addrinfo *found = resolve(l->host, l->port);
     _cleanup_close_ int fd = found ? socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
-    bool connected = fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0;
+    const struct timeval patience = { .tv_sec = HEALTH_S };
+    bool connected = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&
+                     connect(fd, found->ai_addr, found->ai_addrlen) == 0;
 
     if (found != NULL)
         freeaddrinfo(found);
-    return connected;
+    return connected ? STEAL_FD(fd) : -1;
+}
+
+bool lighttpd_is_healthy(const struct lighttpd *l)
+{
+    static const char good[] = "HTTP/1.0 200";
+    char head[sizeof(good)] = "";
+    _cleanup_free_ char *request = xasprintf("GET %s/healthz HTTP/1.0\r\nHost: localhost\r\n\r\n", l->mount);
+    _cleanup_close_ int fd = connect_to(l);
+
+    return fd >= 0 && io_write_all(fd, request, strlen(request), NULL) == 0 &&
+           recv(fd, head, sizeof(good) - 1, MSG_WAITALL) == sizeof(good) - 1 && strcmp(head, good) == 0;
 }
 
 /* ---- configuration ---- */
@@ -90,7 +125,7 @@ static int read_conf(struct buffer *ret, struct error *err)
     const char *given = getenv("WORKSPACE_LIGHTTPD_CONF");
 
     if (given != NULL && *given)
-        return io_read_file(AT_FDCWD, given, LARGEST_CONF, ret, err);
+        return io_read_file(AT_FDCWD, given, LARGEST_CONF, ret, err) < 0 ? error_wrap(err, "%s", given) : 0;
     *strrchr(folder, '/') = 0;
     for (size_t i = 0; i < N_ELEMENTS(places); i++) {
         _cleanup_free_ char *path = xasprintf("%s/%s/lighttpd.conf", folder, places[i]);
@@ -102,13 +137,23 @@ static int read_conf(struct buffer *ret, struct error *err)
 }
 
 /* lighttpd started as root becomes the workers' user; it refuses to stay root. */
-static void append_user(struct buffer *conf, const struct config *config)
+static int append_user(struct buffer *conf, const struct config *config, struct error *err)
 {
-    const struct passwd *user = geteuid() == 0 && config->user ? getpwnam(config->user) : NULL;
+    _cleanup_owner_ struct owner owner = { 0 };
 
-    if (user == NULL || user->pw_uid == 0)
-        return;
-    buffer_printf(conf, "\nserver.username  = \"%s\"\n", user->pw_name);
+    if (geteuid() != 0)
+        return 0;
+    if (config_find_owner(config, &owner, err) < 0)
+        return -1;
+    if (owner.name == NULL)
+        return error_set(err, ERROR_INVALID,
+                         "%s belongs to uid %u, which has no name on this host, as lighttpd needs: chown -R "
+                         "--from=%u %s: '%s'",
+                         config->state_dir, (unsigned)owner.uid, (unsigned)owner.uid, config->user,
+                         config->state_dir);
+    if (owner.uid != 0)
+        buffer_printf(conf, "\nserver.username  = \"%s\"\n", owner.name);
+    return 0;
 }
 
 static void set_environment(const struct config *config, const struct lighttpd *l, size_t file_limit)
@@ -138,16 +183,19 @@ int lighttpd_prepare(const struct config *config, const char *host, const char *
 {
     _cleanup_buffer_ struct buffer conf = BUFFER_INIT;
 
-    *ret = (struct lighttpd){ .host = host, .port = port, .program = find_program() };
+    *ret = (struct lighttpd){ .host = host, .port = port, .mount = config->mount, .program = find_program() };
     if (ret->program == NULL)
         return error_set(err, ERROR_UNSUPPORTED, "lighttpd is not installed: apt-get install lighttpd");
     ret->conf = config_path(config, "lighttpd.conf", NULL);
     end_former(ret);
     if (check_address(host, port, err) < 0 || read_conf(&conf, err) < 0)
         return -1;
-    append_user(&conf, config);
+    if (append_user(&conf, config, err) < 0)
+        return -1;
     set_environment(config, ret, file_limit);
-    return io_replace_file(AT_FDCWD, ret->conf, conf.data, conf.length, 0644, err);
+    if (io_replace_file(AT_FDCWD, ret->conf, conf.data, conf.length, 0644, err) < 0)
+        return error_wrap(err, "%s", ret->conf);
+    return 0;
 }
 
 void lighttpd_clear(struct lighttpd *l)

@@ -4,39 +4,110 @@
 #include "fcgi/options.h"
 #include "lib/base/log.h"
 #include "lib/base/memory.h"
+#include "lib/base/version.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <strings.h>
 
 static const struct command {
-    const char *name, *arguments, *help;
+    const char *name, *help;
+    const char *forms[4]; /* of its arguments, NULL-ended */
     int (*run)(const struct config *config, int argc, char **argv);
-    bool lasting; /* a daemon: found by its command line */
+    bool lasting;            /* a daemon: found by its command line */
+    const char *more;        /* of its help; NULL = nothing */
+    void (*more_of)(FILE *); /* the same, made from a table */
 } commands[] = {
-    { "serve", "[--socket PATH|HOST:PORT]", "answer FastCGI requests on a socket, or on descriptor 0",
-      cmd_serve, true },
-    { "run", "", "all of it behind lighttpd, in the foreground (PORT, HOST, WORKERS, TOKEN)", cmd_run, true },
-    { "warden", "", "start, mend and sweep the workspaces of a state directory", cmd_warden, true },
-    { "keep", "WS", "run one workspace (the warden starts it)", cmd_keep, true },
-    { "call", "OPERATION [JSON | -]", "run one operation as the owner, without a web server", cmd_call,
-      false },
-    { "describe", "openapi|actions|tools|config", "print a document made from the tables", cmd_describe,
-      false },
-    { "doctor", "[--json]", "say what this host can and cannot do, with the cure", cmd_doctor, false },
-    { "token", "add|list|revoke ...", "tokens for other people and programs", cmd_token, false },
+    { "serve",
+      "answer FastCGI requests on a socket, or on descriptor 0",
+      { "[--socket PATH] [--no-warden]" },
+      cmd_serve,
+      true,
+      "--socket PATH  a UNIX socket; else descriptor 0 where it listens, else fcgi.sock in the state "
+      "directory\n"
+      "--no-warden    somebody else starts the warden: a unit of its own\n"
+      "SIGHUP loads the settings again, SIGTERM ends it when every request is answered.\n",
+      NULL },
+    { "run",
+      "all of it behind lighttpd, in the foreground",
+      { "" },
+      cmd_run,
+      true,
+      "From the environment: PORT (8080), HOST (127.0.0.1), WORKERS (2), TOKEN (else the one in the file "
+      "`token` of "
+      "the state\ndirectory, made where it is missing).\n",
+      NULL },
+    { "warden",
+      "start, mend and sweep the workspaces of a state directory",
+      { "[--wait] [--spare [--fresh]]" },
+      cmd_warden,
+      true,
+      "There is one for each state directory: another one says so and ends, or waits with --wait.\n"
+      "A --spare one gives way to one started without it, or with --fresh.\n",
+      NULL },
+    { "keep", "run one workspace (the warden starts it)", { "WS" }, cmd_keep, true, NULL, NULL },
+    { "call",
+      "run one operation as the owner, without a web server",
+      { "OPERATION [JSON | -]" },
+      cmd_call,
+      false,
+      NULL,
+      cmd_call_help },
+    { "describe",
+      "print a document made from the tables",
+      { "openapi|actions|tools|config" },
+      cmd_describe,
+      false,
+      NULL,
+      NULL },
+    { "doctor",
+      "say what this host can and cannot do, with the cure",
+      { "[--json]" },
+      cmd_doctor,
+      false,
+      "The exit status is 1 where a check failed.\n",
+      NULL },
+    { "token",
+      "tokens for other people and programs",
+      { "add NAME [--scope read,write,admin] [--workspace ws-...]", "list", "revoke ID" },
+      cmd_token,
+      false,
+      "NAME is the principal: tokens of one name share its workspaces; \"owner\" is who holds "
+      "WORKSPACE_TOKEN.\n",
+      NULL },
 };
+
+static const char options_help[] = "Every subcommand takes --state DIR, --config FILE, --workers N and --set "
+                                   "NAME=VALUE (as often as needed).\n"
+                                   "Settings are WORKSPACE_* variables, in the file or in the environment; "
+                                   "`describe config` explains them.\n";
 
 static void print_usage(FILE *out)
 {
-    fputs("usage: workspace-fcgi SUBCOMMAND [--state DIR] [--config FILE] [--set NAME=VALUE]... "
-          "[ARGUMENTS]\n\n",
+    fputs("usage: workspace-fcgi SUBCOMMAND [OPTIONS] [ARGUMENTS]\n"
+          "       workspace-fcgi SUBCOMMAND --help\n"
+          "       workspace-fcgi --version\n\n",
           out);
     for (size_t i = 0; i < N_ELEMENTS(commands); i++)
-        fprintf(out, "  %-9s%-28s %s\n", commands[i].name, commands[i].arguments, commands[i].help);
-    fputs("\nSettings are WORKSPACE_* variables, in the file or in the environment; `describe config` "
-          "explains them.\n",
-          out);
+        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
+    fprintf(out, "\n%s", options_help);
+}
+
+static void print_forms(const struct command *c, FILE *out)
+{
+    for (size_t i = 0; i < N_ELEMENTS(c->forms) && c->forms[i] != NULL; i++)
+        fprintf(out, "%s workspace-fcgi %s%s%s\n", i == 0 ? "usage:" : "      ", c->name,
+                *c->forms[i] ? " " : "", c->forms[i]);
+}
+
+static void print_help(const struct command *c)
+{
+    print_forms(c, stdout);
+    printf("\n%s\n", c->help);
+    if (c->more != NULL)
+        printf("%s", c->more);
+    if (c->more_of != NULL)
+        c->more_of(stdout);
+    printf("\n%s", options_help);
 }
 
 static const struct command *find_command(const char *name)
@@ -45,6 +116,29 @@ static const struct command *find_command(const char *name)
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
     return NULL;
+}
+
+static bool is_help(const char *argument)
+{
+    return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
+}
+
+static bool asks_for_help(const struct options *o)
+{
+    for (int i = 1; i < o->argc && strcmp(o->argv[i], "--") != 0; i++)
+        if (is_help(o->argv[i]))
+            return true;
+    return false;
+}
+
+static enum log_level parse_level(const char *text)
+{
+    static const char *const names[] = { "debug", "info", "warning", "error" };
+
+    for (size_t i = 0; text != NULL && i < N_ELEMENTS(names); i++)
+        if (strcasecmp(text, names[i]) == 0)
+            return (enum log_level)i;
+    return LOG_LEVEL_INFO;
 }
 
 /* Executes this program again with the state directory named in full: `ps` and a search of /proc then find
@@ -108,14 +202,37 @@ static void print_problems(const struct error *err)
     }
 }
 
-static enum log_level parse_level(const char *text)
+static int run(const struct command *command, struct options *options, char *program_name)
 {
-    static const char *const names[] = { "debug", "info", "warning", "error" };
+    _cleanup_error_ struct error err = ERROR_INIT;
+    struct config *config = load(options, command, program_name, &err);
 
-    for (size_t i = 0; text != NULL && i < N_ELEMENTS(names); i++)
-        if (strcasecmp(text, names[i]) == 0)
-            return (enum log_level)i;
-    return LOG_LEVEL_INFO;
+    if (config == NULL) {
+        print_problems(&err);
+        return 2;
+    }
+    log_init(command->name, parse_level(config->log_level), config->log_file);
+    int status = command->run(config, options->argc, options->argv);
+    if (status == COMMAND_WRONG_USE)
+        print_forms(command, stderr);
+    config_free(config);
+    return status;
+}
+
+/* What is no subcommand: help, version, a slip. */
+static int answer(const char *name)
+{
+    if (strcmp(name, "--version") == 0)
+        puts(WORKSPACE_NAME " " WORKSPACE_VERSION);
+    else if (is_help(name) || strcmp(name, "help") == 0)
+        print_usage(stdout);
+    else {
+        if (*name)
+            fprintf(stderr, "workspace-fcgi: there is no subcommand %.80s\n", name);
+        print_usage(stderr);
+        return 2;
+    }
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -128,21 +245,15 @@ int main(int argc, char **argv)
         return 2;
     }
     options_set_of_process(&options);
-    const char *name = options.argc > 0 ? options.argv[0] : "--help";
+    const char *name = options.argc > 0 ? options.argv[0] : "";
     const struct command *command = find_command(name);
-    if (command == NULL) {
-        bool asked = strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0;
-        print_usage(asked ? stdout : stderr);
-        return asked ? 0 : 2;
-    }
-    struct config *config = load(&options, command, argv[0], &err);
-    if (config == NULL) {
-        print_problems(&err);
-        return 2;
-    }
-    log_init(command->name, parse_level(config->log_level), config->log_file);
-    int status = command->run(config, options.argc, options.argv);
-    config_free(config);
+    int status = 0;
+    if (command == NULL)
+        status = answer(name);
+    else if (asks_for_help(&options))
+        print_help(command);
+    else
+        status = run(command, &options, argv[0]);
     options_clear(&options);
     return status;
 }

@@ -2,8 +2,11 @@
 #include "fcgi/options.h"
 
 #include "lib/base/memory.h"
+#include "lib/driver/driver.h"
 
+#include <errno.h>
 #include <limits.h>
+#include <sys/stat.h>
 
 static const struct options *of_process;
 
@@ -90,9 +93,46 @@ void options_clear(struct options *o)
     *o = (struct options){ 0 };
 }
 
+/* The table of settings lies below the drivers and cannot know their names. */
+static int check_driver(const struct config *config, struct error *err)
+{
+    _cleanup_buffer_ struct buffer names = BUFFER_INIT;
+
+    if (driver_find(config->driver) != NULL)
+        return 0;
+    for (const char *const *name = driver_names; *name != NULL; name++)
+        buffer_printf(&names, "%s%s", name == driver_names ? "" : ", ", *name);
+    return error_set(err, ERROR_INVALID, "WORKSPACE_DRIVER: there is no driver %.80s; there is: %s",
+                     config->driver, buffer_text(&names));
+}
+
+static int check_file(const char *file, struct error *err)
+{
+    struct stat st;
+
+    if (file == NULL || access(file, R_OK) == 0)
+        return 0;
+    int number = errno;
+    if (number == ENOENT)
+        return error_set(err, ERROR_NOT_FOUND, "there is no settings file %s", file);
+    if (number != EACCES || stat(file, &st) < 0)
+        return error_errno(err, ERROR_INVALID, number, "the settings file %s", file);
+    return error_set(err, ERROR_FORBIDDEN,
+                     "the settings file %s of uid %u, mode %04o, cannot be read by uid %u: chown or chmod it",
+                     file, (unsigned)st.st_uid, st.st_mode & 07777, (unsigned)geteuid());
+}
+
 struct config *options_load(const struct options *o, struct error *err)
 {
-    return config_load(o->config, (const char *const *)o->overrides, err);
+    if (check_file(o->config, err) < 0)
+        return NULL;
+    struct config *config = config_load(o->config, (const char *const *)o->overrides, err);
+
+    if (config != NULL && check_driver(config, err) < 0) {
+        config_free(config);
+        return NULL;
+    }
+    return config;
 }
 
 const struct options *options_of_process(void)

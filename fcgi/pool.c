@@ -9,8 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -49,24 +47,12 @@ struct pool {
 
 static int drop_privileges(const struct config *config)
 {
-    const struct passwd *user;
+    _cleanup_error_ struct error err = ERROR_INIT;
 
-    if (geteuid() != 0)
+    if (config_become_owner(config, &err) == 0)
         return 0;
-    user = config->user && *config->user ? getpwnam(config->user) : NULL;
-    if (user == NULL) {
-        log_error("WORKSPACE_USER=%s: no such user", config->user ? config->user : "");
-        return -1;
-    }
-    if (user->pw_uid == 0)
-        return 0;
-    if (initgroups(user->pw_name, user->pw_gid) < 0 ||
-        setresgid(user->pw_gid, user->pw_gid, user->pw_gid) < 0 ||
-        setresuid(user->pw_uid, user->pw_uid, user->pw_uid) < 0) {
-        log_error("becoming %s: %s", user->pw_name, strerror(errno));
-        return -1;
-    }
-    return 0;
+    log_error("the worker cannot start: %s", err.message);
+    return -1;
 }
 
 static void run_child(const struct pool *p, pid_t master) __attribute__((noreturn));

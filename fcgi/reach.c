@@ -8,9 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <limits.h>
-#include <pwd.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
@@ -19,28 +17,30 @@
 
 enum { MOST_PATHS = 4 };
 
-/* In a child that became the user: the length of the first part of path that it may not enter, 0 = none. */
-static size_t probe(const struct passwd *user, const char *path)
+/* Its length; 0 = none. */
+static size_t shut_length(const char *path)
 {
     _cleanup_free_ char *part = xstrdup(path);
 
-    if (initgroups(user->pw_name, user->pw_gid) < 0 ||
-        setresgid(user->pw_gid, user->pw_gid, user->pw_gid) < 0 ||
-        setresuid(user->pw_uid, user->pw_uid, user->pw_uid) < 0)
-        return 0;
     for (size_t i = 1; path[i]; i++) {
         if (path[i] != '/')
             continue;
         part[i] = 0;
-        if (access(part, X_OK) < 0)
+        if (access(part, X_OK) < 0 && errno == EACCES)
             return i;
         part[i] = '/';
     }
     return 0;
 }
 
-/* The part of path that shuts user out; NULL = none. Caller frees. */
-static char *find_shut(const struct passwd *user, const char *path)
+char *reach_shut_part(const char *path)
+{
+    size_t length = shut_length(path);
+
+    return length > 0 ? xstrndup(path, length) : NULL;
+}
+
+char *reach_find_shut(const struct owner *user, const char *path)
 {
     size_t length = 0;
     int ends[2], status;
@@ -49,7 +49,7 @@ static char *find_shut(const struct passwd *user, const char *path)
         return NULL;
     pid_t pid = fork();
     if (pid == 0) {
-        length = probe(user, path);
+        length = owner_become(user, NULL) == 0 ? shut_length(path) : 0;
         _exit(write(ends[1], &length, sizeof(length)) < 0);
     }
     close(ends[1]);
@@ -61,13 +61,13 @@ static char *find_shut(const struct passwd *user, const char *path)
     return length > 0 && length < strlen(path) ? xstrndup(path, length) : NULL;
 }
 
-static int refuse(const struct passwd *user, const char *folder, const char *shut, struct error *err)
+static int refuse(const struct owner *user, const char *folder, const char *shut, struct error *err)
 {
     return error_set(
         err, ERROR_FORBIDDEN,
         "%s lies below %s, which %s may not enter: choose another place (STATE=/var/lib/workspace-fcgi) "
         "or let others pass (chmod o+x %s)",
-        folder, shut, user->pw_name, shut);
+        folder, shut, user->name != NULL ? user->name : "its owner", shut);
 }
 
 static int cover(const char *shut)
@@ -133,18 +133,20 @@ static int mount_anew(const char *const *paths, char *const *shut, size_t count)
 
 int reach_paths(const struct config *config, const char *const *paths, size_t count, struct error *err)
 {
-    const struct passwd *user = geteuid() == 0 && config->user ? getpwnam(config->user) : NULL;
+    _cleanup_owner_ struct owner user = { 0 };
     char *shut[MOST_PATHS] = { NULL };
     size_t first = count;
     int result = 0;
 
-    if (user == NULL || user->pw_uid == 0 || count > MOST_PATHS)
+    if (geteuid() != 0 || count > MOST_PATHS)
         return 0;
-    for (size_t i = count; i > 0; i--)
-        if ((shut[i - 1] = find_shut(user, paths[i - 1])) != NULL)
+    if (config_find_owner(config, &user, err) < 0)
+        return -1;
+    for (size_t i = count; i > 0 && user.uid != 0; i--)
+        if ((shut[i - 1] = reach_find_shut(&user, paths[i - 1])) != NULL)
             first = i - 1;
     if (first < count && mount_anew(paths, shut, count) < 0)
-        result = refuse(user, paths[first], shut[first], err);
+        result = refuse(&user, paths[first], shut[first], err);
     for (size_t i = 0; i < count; i++)
         free(shut[i]);
     return result;

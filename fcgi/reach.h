@@ -8,5 +8,8 @@
 /* Absolute paths of folders and files. Where all can be reached already, nothing is done; else this process
  * gets mounts of its own. Call before children are started. */
 int reach_paths(const struct config *config, const char *const *paths, size_t count, struct error *err);
+/* The first folder above path that this process, or that user, may not enter; NULL = none. Caller frees. */
+char *reach_shut_part(const char *path);
+char *reach_find_shut(const struct owner *user, const char *path);
 
 #endif

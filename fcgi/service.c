@@ -10,7 +10,6 @@
 #include "fcgi/wait.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/warden/warden.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -19,14 +18,11 @@
 #define SWEEP_MS      10000
 #define LOOK_MS       5
 
-static void ensure_warden(void *user)
+static void wish_for_warden(void *user)
 {
     struct service *s = user;
-    _cleanup_error_ struct error err = ERROR_INIT;
-    if (s->wish_fd >= 0 && (write(s->wish_fd, "w", 1) == 1 || errno == EAGAIN)) /* enough is asked already */
-        return;
-    if (warden_ensure(s->config, s->program, &err) < 0)
-        log_error("the warden cannot be started: %s", err.message);
+    if (s->wish_fd >= 0 && write(s->wish_fd, "w", 1) < 0 && errno != EAGAIN) /* enough is asked already */
+        log_error("nobody can be asked for a warden: %s", strerror(errno));
 }
 
 static void client_ready(void *user, uint32_t events)
@@ -57,8 +53,7 @@ static void turn_ended(void *user)
         loop_timer_start(s->loop, &s->client_timer, clock_boottime_ms() + LOOK_MS, look_at_client, s);
 }
 
-struct service *service_new(struct loop *l, const struct config *config, const char *program,
-                            struct error *err)
+struct service *service_new(struct loop *l, const struct config *config, struct error *err)
 {
     struct state *state = state_open(config->state_dir, err);
     if (!state)
@@ -66,11 +61,10 @@ struct service *service_new(struct loop *l, const struct config *config, const c
     struct service *s = xcalloc(1, sizeof(*s));
     s->loop = l;
     s->config = config;
-    s->program = xstrdup(program);
     s->wish_fd = -1;
     s->state = state;
     s->events = events_cache_new(config->state_dir, EVENTS_CACHED);
-    s->client = keeper_client_new(config, ensure_warden, s);
+    s->client = keeper_client_new(config, wish_for_warden, s);
     s->client_watch = loop_watch_fd(l, keeper_client_fd(s->client), EPOLLIN, client_ready, s);
     loop_at_turn_end(l, turn_ended, s);
     loop_timer_start(l, &s->client_timer, 0, look_at_client, s); /* the first turn ends at once */
@@ -101,7 +95,6 @@ void service_free(struct service *s)
     routes_free(s->routes);
     events_cache_free(s->events);
     state_close(s->state);
-    free(s->program);
     free(s);
 }
 

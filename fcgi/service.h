@@ -9,11 +9,10 @@
 #include "lib/op/op.h"
 
 struct service;
-struct service *service_new(struct loop *l, const struct config *config, const char *program,
-                            struct error *err);
+struct service *service_new(struct loop *l, const struct config *config, struct error *err);
 void service_free(struct service *s);
-/* Where no warden answers, a byte goes there, and whoever listens starts one; without it the service starts
- * one itself, with its own rights. */
+/* Where no warden answers, a byte goes there, and whoever listens starts one: the service itself has given up
+ * the rights that a warden needs. */
 void service_ask_for_warden(struct service *s, int wish_fd);
 exchange_handler service_handle; /* user = struct service */
 /* Parked calls get their last turn now; new ones are not parked any more. */

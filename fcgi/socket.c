@@ -6,13 +6,10 @@
 #include "lib/base/memory.h"
 
 #include <errno.h>
-#include <fcgiapp.h>
-#include <fcntl.h>
-#include <pwd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-enum { BACKLOG = 4096, WANTED_FILES = 65536 };
+enum { BACKLOG = 4096, WANTED_FILES = 65536, SOCKET_PATH_LONGEST = 107 /* unix(7) */ };
 
 size_t socket_raise_file_limit(void)
 {
@@ -41,41 +38,53 @@ bool socket_is_listening(int fd)
 /* Web server and workers meet here: the socket belongs to the workers' group. */
 static void give_to_group(const char *path, const struct config *config)
 {
-    const struct passwd *user = geteuid() == 0 && config->user ? getpwnam(config->user) : NULL;
+    _cleanup_owner_ struct owner owner = { 0 };
 
-    if (user != NULL && chown(path, (uid_t)-1, user->pw_gid) < 0)
-        log_warning("the socket's group stays: %s", strerror(errno));
+    if (geteuid() == 0 && config_find_owner(config, &owner, NULL) == 0 &&
+        chown(path, (uid_t)-1, owner.gid) < 0)
+        log_warning("%s: the socket's group stays: %s", path, strerror(errno));
 }
 
 /* The lock comes before the socket: opening unlinks what lies there, and a second server would take over
  * silently. */
-int socket_open_local(const struct config *config, const char *given, int *ret_lock, struct error *err)
+static int open_locked(const char *path, const struct config *config, int *ret_lock, struct error *err)
 {
-    _cleanup_free_ char *path = given ? xstrdup(given) : config_path(config, "fcgi.sock", NULL);
     _cleanup_free_ char *lock = xasprintf("%s.lock", path);
     _cleanup_close_ int lock_fd = -1;
 
     int locked = io_lock_file(lock, &lock_fd, err);
     if (locked < 0)
-        return -1;
+        return error_wrap(err, "%s", lock);
     if (locked == 0)
-        return error_set(err, ERROR_CONFLICT,
-                         "another server uses this socket (is one running on this state directory?)");
+        return error_set(err, ERROR_CONFLICT, "another server uses the socket %s: end it first", path);
     int fd = io_listen_unix(path, 0660, BACKLOG, err);
     if (fd < 0)
-        return -1;
+        return error_wrap(err, "%s", path);
     give_to_group(path, config);
     *ret_lock = STEAL_FD(lock_fd);
     return fd;
 }
 
-/* FCGX_OpenSocket ends the process where it fails, having said why. */
-int socket_open_network(const char *address, struct error *err)
+char *socket_path(const struct config *config, const char *given)
 {
-    int fd = FCGX_OpenSocket(address, BACKLOG);
+    return given ? xstrdup(given) : config_path(config, "fcgi.sock", NULL);
+}
 
-    if (fd < 0)
-        return error_set(err, ERROR_UNAVAILABLE, "cannot listen on %s", address);
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
-    return fd;
+int socket_check(const struct config *config, const char *given, struct error *err)
+{
+    _cleanup_free_ char *path = socket_path(config, given);
+
+    if (strlen(path) <= SOCKET_PATH_LONGEST)
+        return 0;
+    return error_set(err, ERROR_INVALID,
+                     "no web server reaches the socket %s: its path has %zu bytes, %d are the most; choose a "
+                     "shorter state directory (STATE, --state), or serve --socket",
+                     path, strlen(path), SOCKET_PATH_LONGEST);
+}
+
+int socket_open(const struct config *config, const char *given, int *ret_lock, struct error *err)
+{
+    _cleanup_free_ char *path = socket_path(config, given);
+
+    return open_locked(path, config, ret_lock, err);
 }

@@ -3,7 +3,6 @@
 #include "fcgi/worker.h"
 
 #include "fcgi/listener.h"
-#include "fcgi/options.h"
 #include "fcgi/service.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -71,14 +70,13 @@ static void take_signals(struct worker *w)
 
 int worker_run(const struct config *config, int listen_fd, int wish_fd)
 {
-    _cleanup_free_ char *program = options_program();
     _cleanup_error_ struct error err = ERROR_INIT;
     struct worker w = { .loop = loop_new() };
 
     /* Helper threads do little: one more arena would only hold memory. */
     mallopt(M_ARENA_MAX, 2);
     take_signals(&w);
-    w.service = service_new(w.loop, config, program, &err);
+    w.service = service_new(w.loop, config, &err);
     if (w.service == NULL) {
         log_error("the worker cannot start: %s", err.message);
         loop_free(w.loop);

@@ -11,6 +11,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -101,12 +102,12 @@ END_TEST
 START_TEST(a_file_is_read)
 {
     struct config *config =
-        load("# a comment\n\n  WORKSPACE_STATE_DIR = /srv/x/ \r\nWORKSPACE_TOKEN=\"s3cret=\"\n"
+        load("# a comment\n\n  WORKSPACE_STATE_DIR = /srv/x/ \r\nWORKSPACE_TOKEN=\"s3cret-s3cret-s3=\"\n"
              "WORKSPACE_MOUNT=/workspace/\nWORKSPACE_WORKERS=7\nWORKSPACE_LOG_LEVEL=debug\n"
              "WORKSPACE_BASE_URL='https://example.org/workspace/'");
     ck_assert_msg(config != NULL, "%s", err.message);
     ck_assert_str_eq(config->state_dir, "/srv/x");
-    ck_assert_str_eq(config->token, "s3cret=");
+    ck_assert_str_eq(config->token, "s3cret-s3cret-s3=");
     ck_assert_str_eq(config->mount, "/workspace");
     ck_assert_str_eq(config->base_url, "https://example.org/workspace");
     ck_assert_str_eq(config->log_level, "DEBUG");
@@ -143,7 +144,7 @@ END_TEST
 
 START_TEST(old_names_are_taken_with_a_line)
 {
-    setenv("MODAL_WORKSPACE_MCP_TOKEN", "old-token", 1);
+    setenv("MODAL_WORKSPACE_MCP_TOKEN", "old-token-old-token", 1);
     setenv("COMMAND_TIMEOUT", "61", 1);
     setenv("MAX_SEARCH_RESULTS", "62", 1);
     setenv("LOG_LEVEL", "warning", 1);
@@ -151,7 +152,7 @@ START_TEST(old_names_are_taken_with_a_line)
     setenv("WORKSPACE_MAX_OUTPUT_CHARS", "64000", 1);
     struct config *config = load("MODAL_WORKSPACE_ALLOWED_SECRETS=a,b\n");
     ck_assert_msg(config != NULL, "%s", err.message);
-    ck_assert_str_eq(config->token, "old-token");
+    ck_assert_str_eq(config->token, "old-token-old-token");
     ck_assert_str_eq(config->allowed_secrets, "a,b");
     ck_assert_str_eq(config->log_level, "WARNING");
     ck_assert_int_eq(config->command_timeout, 61);
@@ -159,7 +160,7 @@ START_TEST(old_names_are_taken_with_a_line)
     ck_assert_int_eq(config->max_output_chars, 64000);
     ck_assert(log_has("MODAL_WORKSPACE_MCP_TOKEN is an old name of WORKSPACE_TOKEN"));
     ck_assert(log_has("COMMAND_TIMEOUT is an old name"));
-    ck_assert(!log_has("old-token"));
+    ck_assert(!log_has("old-token-old-token"));
     config_free(config);
 }
 END_TEST
@@ -174,14 +175,15 @@ START_TEST(every_problem_is_named_with_its_line)
         { "WORKSPACE_WORKERS=1 2", "not a whole number" },
         { "WORKSPACE_WORKERS=0x10", "not a whole number" },
         { "WORKSPACE_WORKERS=99999999999999999999999", "not a whole number" },
-        { "WORKSPACE_WORKERS=0", "must be from 1 to 1024" },
-        { "WORKSPACE_WORKERS=-1", "must be from 1 to 1024" },
+        { "WORKSPACE_WORKERS=0", "must be from 1 to 64" },
+        { "WORKSPACE_WORKERS=-1", "must be from 1 to 64" },
         { "WORKSPACE_WORKERS=2\nWORKSPACE_WORKERS=2", "/settings:2: WORKSPACE_WORKERS is set already in " },
         { "WORKSPACE_WRKERS=2", ":1: there is no setting WORKSPACE_WRKERS" },
         { "hello", ":1: is not NAME=VALUE" },
         { "WORKSPACE_MOUNT=workspace", ":1: WORKSPACE_MOUNT must be" },
         { "WORKSPACE_MOUNT=/a/../b", "WORKSPACE_MOUNT must be" },
         { "WORKSPACE_BASE_URL=ftp://x", "WORKSPACE_BASE_URL must be" },
+        { "WORKSPACE_TOKEN=fifteen-letters", "WORKSPACE_TOKEN must have at least 16 characters" },
         { "WORKSPACE_TOKEN=a b", "WORKSPACE_TOKEN must be printable" },
         { "WORKSPACE_NETWORK=wifi", "WORKSPACE_NETWORK must be host or none" },
         { "WORKSPACE_LOG_LEVEL=loud", "WORKSPACE_LOG_LEVEL must be" },
@@ -267,7 +269,8 @@ END_TEST
 
 START_TEST(children_get_what_differs)
 {
-    struct config *config = load("WORKSPACE_TOKEN=secret\nWORKSPACE_WORKERS=3\nWORKSPACE_NETWORK=host\n");
+    struct config *config =
+        load("WORKSPACE_TOKEN=secret-secret-secret\nWORKSPACE_WORKERS=3\nWORKSPACE_NETWORK=host\n");
     char **environment = config_environment(config);
     size_t count = 0;
     bool workers = false;
@@ -342,12 +345,24 @@ static int become_and_look(void)
 {
     struct stat st;
     struct config *config = load("WORKSPACE_USER=www-data\n");
-    config->state_dir = xasprintf("%s/new/state", scratch);
-    if (config_become_owner(config, &err) < 0 || stat(config->state_dir, &st) < 0)
+    config->state_dir = xasprintf("%s/mine", scratch);
+    if (mkdir(config->state_dir, 0750) < 0 || chown(config->state_dir, 12345, 54321) < 0 ||
+        config_become_owner(config, &err) < 0 || stat(config->state_dir, &st) < 0)
         return 1;
     if (geteuid() == 0 || st.st_uid != geteuid() || st.st_gid != getegid() || setuid(0) == 0)
         return 2;
     return 0;
+}
+
+/* One that is not there yet, or root's, is for WORKSPACE_USER. */
+static int become_the_user(void)
+{
+    const struct passwd *user = getpwnam("www-data");
+    struct config *config = load("WORKSPACE_USER=www-data\n");
+    config->state_dir = xasprintf("%s/roots", scratch);
+    if (mkdir(config->state_dir, 0755) < 0 || config_become_owner(config, &err) < 0)
+        return 1;
+    return geteuid() == user->pw_uid && getegid() == user->pw_gid && setuid(0) < 0 ? 0 : 2;
 }
 
 static int become_nobody_known(void)
@@ -365,6 +380,7 @@ START_TEST(root_becomes_the_owner)
     }
     ck_assert_int_eq(chmod(scratch, 0755), 0);
     ck_assert_int_eq(in_child(become_and_look), 0);
+    ck_assert_int_eq(in_child(become_the_user), 0);
     ck_assert_int_eq(in_child(become_nobody_known), 0);
 }
 END_TEST
@@ -394,6 +410,14 @@ static int run_token(struct buffer *out, const char *const *arguments)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/* A state directory of root's that is not empty is refused. */
+static void give_scratch(void)
+{
+    const struct passwd *user = getpwnam("www-data");
+    if (geteuid() == 0)
+        ck_assert_int_eq(chown(scratch, user->pw_uid, user->pw_gid), 0);
+}
+
 static void make_workspace(const char *id, const char *owner)
 {
     _cleanup_free_ char *directory = xasprintf("%s/state", scratch);
@@ -410,7 +434,7 @@ START_TEST(a_token_for_no_workspace_of_its_principal_is_refused)
 {
     _cleanup_buffer_ struct buffer out = BUFFER_INIT;
     const char *ws = "ws-0123456789abcdef0123456789abcdef";
-    chmod(scratch, 0777);
+    give_scratch();
     make_workspace(ws, "alice");
     ck_assert_int_eq(run_token(&out, (const char *const[]){ "add", "bob", "--workspace", ws, NULL }), 1);
     ws = "ws-00000000000000000000000000000000";
@@ -424,7 +448,7 @@ START_TEST(tokens_are_listed_in_order_and_columns)
 {
     static const char *const names[] = { "zoe", "a-rather-long-name", "bob" };
     _cleanup_buffer_ struct buffer out = BUFFER_INIT;
-    chmod(scratch, 0777);
+    give_scratch();
     for (size_t i = 0; i < N_ELEMENTS(names); i++)
         ck_assert_int_eq(run_token(&out, (const char *const[]){ "add", names[i], NULL }), 0);
     ck_assert_int_eq(run_token(&out, (const char *const[]){ "list", NULL }), 0);
@@ -441,7 +465,7 @@ START_TEST(a_token_is_shown_once_and_stored_hashed)
 {
     _cleanup_buffer_ struct buffer out = BUFFER_INIT;
     char hash[ID_HASH_SIZE];
-    chmod(scratch, 0777);
+    give_scratch();
     make_workspace("ws-0123456789abcdef0123456789abcdef", "alice");
     ck_assert_int_eq(
         run_token(&out, (const char *const[]){ "add", "alice", "--scope", "read,admin", "--workspace",
@@ -481,7 +505,7 @@ END_TEST
 START_TEST(wrong_use_of_token_is_told)
 {
     _cleanup_buffer_ struct buffer out = BUFFER_INIT;
-    chmod(scratch, 0777);
+    give_scratch();
     const char *const cases[][6] = {
         { NULL },
         { "steal", NULL },

@@ -1,17 +1,19 @@
 /* doctor as an operator runs it: its answer, its cures, its exit status. */
 #include "lib/base/buffer.h"
 #include "lib/base/io.h"
+#include "lib/store/state.h"
 
 #include <check.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static char state[64];
+static char state[128];
 
 static char *program(void)
 {
@@ -65,11 +67,27 @@ static const char *member(const json_t *answer, const char *name, const char *ke
     return text ? text : "";
 }
 
+static const struct passwd *user(void)
+{
+    return getpwnam("www-data");
+}
+
+static void put(const char *name, uid_t uid, const char *text)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/%s", state, name);
+    ck_assert_int_eq(io_replace_file(AT_FDCWD, path, text, strlen(text), 0600, NULL), 0);
+    if (geteuid() == 0)
+        ck_assert_int_eq(chown(path, uid, (gid_t)-1), 0);
+}
+
 static void make_state(void)
 {
     snprintf(state, sizeof state, "/tmp/wsf-doctor-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(state));
     ck_assert_int_eq(chmod(state, 0770), 0);
+    if (geteuid() == 0)
+        ck_assert_int_eq(chown(state, user()->pw_uid, user()->pw_gid), 0);
 }
 
 static void remove_state(void)
@@ -110,23 +128,107 @@ START_TEST(a_missing_agent_fails_with_its_cure)
     json_t *answer;
     ck_assert_int_eq(run("WORKSPACE_AGENT=/nowhere/agent", &answer), 1);
     ck_assert_str_eq(member(answer, "agent", "level"), "fail");
-    ck_assert_str_ne(member(answer, "agent", "text"), "");
+    ck_assert_ptr_nonnull(strstr(member(answer, "agent", "text"), "/nowhere/agent"));
+    ck_assert_ptr_nonnull(strstr(member(answer, "agent", "cure"), "set WORKSPACE_AGENT"));
     json_decref(answer);
+}
+END_TEST
+
+START_TEST(a_missing_state_directory_fails_and_is_not_made)
+{
+    json_t *answer;
+    ck_assert_int_eq(rmdir(state), 0);
+    ck_assert_int_eq(run(NULL, &answer), 1);
+    ck_assert_str_eq(member(answer, "state directory", "level"), "fail");
+    ck_assert_ptr_nonnull(
+        strstr(member(answer, "state directory", "text"), "there is no state directory at"));
+    ck_assert_str_ne(member(answer, "state directory", "cure"), "");
+    ck_assert_int_eq(access(state, F_OK), -1);
+    json_decref(answer);
+}
+END_TEST
+
+START_TEST(a_foreign_owner_fails_with_the_chown)
+{
+    json_t *answer;
+    char cure[200];
+    if (geteuid() != 0)
+        return;
+    put("token", 0, "x");
+    ck_assert_int_eq(chown(state, 0, 0), 0);
+    snprintf(cure, sizeof cure, "chown -R --from=0 www-data: '%s'", state);
+    for (int i = 0; i < 2; i++) { /* root's directory, then a file of root's in one that is www-data's */
+        ck_assert_int_eq(run(NULL, &answer), 1);
+        ck_assert_str_eq(member(answer, "state directory", "level"), "fail");
+        ck_assert_str_eq(member(answer, "state directory", "cure"), cure);
+        json_decref(answer);
+        ck_assert_int_eq(chown(state, user()->pw_uid, user()->pw_gid), 0);
+    }
+    ck_assert_int_eq(system(cure), 0);
+    ck_assert_int_eq(run(NULL, &answer), 0);
+    json_decref(answer);
+}
+END_TEST
+
+START_TEST(the_token_of_run_counts)
+{
+    json_t *answer;
+    put("token", geteuid() == 0 ? user()->pw_uid : geteuid(), "0123456789abcdef\n");
+    struct state *store = state_open(state, NULL);
+    ck_assert_ptr_nonnull(store);
+    state_close(store);
+    ck_assert_int_eq(run(NULL, &answer), 0);
+    ck_assert_str_eq(member(answer, "store", "level"), "ok");
+    ck_assert_ptr_nonnull(strstr(member(answer, "store", "text"), "from the file `token`"));
+    json_decref(answer);
+}
+END_TEST
+
+START_TEST(a_closed_folder_above_is_told)
+{
+    json_t *answer;
+    char line[400], text[4096] = "";
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(chmod(state, 0700), 0);
+    ck_assert_int_eq(chown(state, 0, 0), 0);
+    char whole[128];
+    snprintf(whole, sizeof whole, "%s", state);
+    snprintf(state + strlen(state), sizeof state - strlen(state), "/below");
+    ck_assert_int_eq(mkdir(state, 0750), 0);
+    ck_assert_int_eq(chown(state, user()->pw_uid, user()->pw_gid), 0);
+    run(NULL, &answer);
+    ck_assert_str_eq(member(answer, "folders above", "level"), "warn");
+    ck_assert_ptr_nonnull(strstr(member(answer, "folders above", "cure"), "chmod o+x"));
+    json_decref(answer);
+    _cleanup_free_ char *path = program();
+    snprintf(line, sizeof line,
+             "setpriv --reuid www-data --regid www-data --clear-groups %s doctor --state %s", path, state);
+    FILE *pipe = popen(line, "r");
+    ck_assert_uint_gt(fread(text, 1, sizeof text - 1, pipe), 0);
+    ck_assert_int_eq(WEXITSTATUS(pclose(pipe)), 1);
+    ck_assert_ptr_nonnull(strstr(text, "which www-data may not enter"));
+    snprintf(state, sizeof state, "%s", whole);
 }
 END_TEST
 
 START_TEST(a_damaged_store_fails)
 {
     json_t *answer;
-    char path[128];
+    char path[200];
     snprintf(path, sizeof path, "%s/state", state);
     ck_assert_int_eq(mkdir(path, 0700), 0);
+    if (geteuid() == 0)
+        ck_assert_int_eq(chown(path, user()->pw_uid, user()->pw_gid), 0);
     snprintf(path, sizeof path, "%s/state/data.mdb", state);
     int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     for (int i = 0; i < 4096; i++)
         ck_assert_int_eq(write(fd, "garbage ", 8), 8);
+    if (geteuid() == 0)
+        ck_assert_int_eq(fchown(fd, user()->pw_uid, user()->pw_gid), 0);
     close(fd);
     ck_assert_int_eq(run(NULL, &answer), 1);
+    ck_assert_str_eq(member(answer, "state directory", "level"), "ok");
     ck_assert_str_eq(member(answer, "store", "level"), "fail");
     json_decref(answer);
 }
@@ -141,6 +243,10 @@ int main(void)
     tcase_add_test(c, a_host_that_can_is_told_so);
     tcase_add_test(c, an_open_state_directory_fails_with_its_cure);
     tcase_add_test(c, a_missing_agent_fails_with_its_cure);
+    tcase_add_test(c, a_missing_state_directory_fails_and_is_not_made);
+    tcase_add_test(c, a_foreign_owner_fails_with_the_chown);
+    tcase_add_test(c, the_token_of_run_counts);
+    tcase_add_test(c, a_closed_folder_above_is_told);
     tcase_add_test(c, a_damaged_store_fails);
     suite_add_tcase(s, c);
     SRunner *runner = srunner_create(s);

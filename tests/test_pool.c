@@ -121,6 +121,7 @@ static struct config *make_config(int workers)
     config->workers = workers;
     config->mount = xstrdup("");
     config->user = xstrdup("root");
+    config->state_dir = xstrdup(folder);
     return config;
 }
 

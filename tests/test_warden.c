@@ -392,7 +392,7 @@ START_TEST(test_ends_alone)
     ck_assert_int_eq(house_wait(warden, 3000), 0);
     run(id, "echo alive", &told);
     ck_assert_str_eq(buffer_text(&told.out), "alive\n");
-    ck_assert_int_eq(warden_ensure(house.config, "/proc/self/exe", NULL), 0);
+    ck_assert_int_eq(warden_ensure(house.config, "/proc/self/exe", 0, NULL), 1);
     int64_t deadline = clock_boottime_ms() + 3000;
     struct talk *t;
     while ((t = talk_open(&house, "warden.sock")) == NULL && clock_boottime_ms() < deadline)

@@ -59,20 +59,24 @@ static void set_text(struct loader *l, const struct setting *row, const char *te
     *at = xstrdup(text);
 }
 
-static void assign_integer(struct loader *l, const struct setting *row, const char *value, const char *where)
+enum { PROBLEM_SIZE = 200 };
+
+static bool judge_integer(const struct setting *row, const char *value, int64_t *ret,
+                          char problem[static PROBLEM_SIZE])
 {
     char *end;
     errno = 0;
     long long number = strtoll(value, &end, 10);
     if (!*value || isspace((unsigned char)*value) || *end || errno == ERANGE)
-        complain(l, where, "%s is not a whole number", row->name);
+        snprintf(problem, PROBLEM_SIZE, "is not a whole number");
     else if (number < row->min || number > row->max)
-        complain(l, where, "%s must be from %" PRId64 " to %" PRId64, row->name, row->min, row->max);
+        snprintf(problem, PROBLEM_SIZE, "must be from %" PRId64 " to %" PRId64, row->min, row->max);
     else
-        *(int64_t *)slot(l->config, row) = number;
+        return *ret = number, true;
+    return false;
 }
 
-static void assign_text(struct loader *l, const struct setting *row, const char *value, const char *where)
+static bool judge_text(const struct setting *row, const char *value, char problem[static PROBLEM_SIZE])
 {
     const char *rule = row->rule ? row->rule(value) : NULL;
     for (const unsigned char *p = (const unsigned char *)value; *p && !rule; p++)
@@ -81,17 +85,35 @@ static void assign_text(struct loader *l, const struct setting *row, const char 
     if (strlen(value) > VALUE_LIMIT)
         rule = "is too long";
     if (rule)
-        complain(l, where, "%s %s", row->name, rule);
-    else
-        set_text(l, row, value);
+        snprintf(problem, PROBLEM_SIZE, "%s", rule);
+    return !rule;
 }
 
 static void assign(struct loader *l, const struct setting *row, const char *value, const char *where)
 {
-    if (row->type == SETTING_INTEGER)
-        assign_integer(l, row, value, where);
+    char problem[PROBLEM_SIZE];
+    int64_t number;
+    if (row->type == SETTING_INTEGER ? !judge_integer(row, value, &number, problem)
+                                     : !judge_text(row, value, problem))
+        complain(l, where, "%s %s", row->name, problem);
+    else if (row->type == SETTING_INTEGER)
+        *(int64_t *)slot(l->config, row) = number;
     else
-        assign_text(l, row, value, where);
+        set_text(l, row, value);
+}
+
+int config_check(const char *setting, const char *value, const char *shown, struct error *err)
+{
+    char problem[PROBLEM_SIZE];
+    int64_t number;
+    bool is_alias;
+    const struct setting *row = setting_find(setting, &is_alias);
+    if (!row)
+        return error_set(err, ERROR_INVALID, "there is no setting %.80s", setting);
+    if (row->type == SETTING_INTEGER ? judge_integer(row, value, &number, problem)
+                                     : judge_text(row, value, problem))
+        return 0;
+    return error_set(err, ERROR_INVALID, "%s %s", shown, problem);
 }
 
 /* ---- the file ---- */

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct config {
     char *state_dir; /* absolute; sub-paths: see config_path */
@@ -49,8 +50,21 @@ char **config_environment(const struct config *config);
 void config_free_environment(char **environment);
 /* Whether a variable of the environment ("NAME=VALUE") sets a secret, also under an old name. */
 bool config_is_secret(const char *variable);
-/* Operators' commands and servers started as root: become the owner of the state directory (or config->user
- * where it is made new). */
+/* Whether the named setting may have this value; a message begins with shown. */
+int config_check(const char *setting, const char *value, const char *shown, struct error *err);
+
+/* Whom the workers, the web server and operators' commands become when started as root: the owner of the
+ * state directory; WORKSPACE_USER where there is none yet or it is root's. */
+struct owner {
+    uid_t uid;
+    gid_t gid;
+    char *name; /* NULL where the number has none */
+};
+#define _cleanup_owner_ __attribute__((cleanup(owner_clear)))
+void owner_clear(struct owner *owner);
+int config_find_owner(const struct config *config, struct owner *ret, struct error *err);
+int owner_become(const struct owner *owner, struct error *err);
+/* Makes this process that owner where it is root; else nothing. */
 int config_become_owner(const struct config *config, struct error *err);
 
 #endif

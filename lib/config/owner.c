@@ -1,27 +1,19 @@
-/* Owns giving up root: a process started as root becomes the owner of the state directory. Knows only the two
- * settings that say who that is. */
+/* Owns giving up root: whom a process started as root becomes, and becoming it. Knows only the two settings
+ * that say who that is. */
 #include "lib/config/config.h"
 
-#include "lib/base/io.h"
-
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
 
-struct identity {
-    uid_t uid;
-    gid_t gid;
-    char *name; /* NULL where the number has none */
-};
-
-static void identity_clear(struct identity *identity)
+void owner_clear(struct owner *owner)
 {
-    free(identity->name);
+    free(owner->name);
+    *owner = (struct owner){ 0 };
 }
 
-static int find_user(const char *name, struct identity *ret, struct error *err)
+static int find_user(const char *name, struct owner *ret, struct error *err)
 {
     struct passwd entry, *found = NULL;
     char space[16384];
@@ -30,65 +22,48 @@ static int find_user(const char *name, struct identity *ret, struct error *err)
         return error_errno(err, ERROR_INTERNAL, result, "look up the user %.64s", name);
     if (!found)
         return error_set(err, ERROR_INVALID, "WORKSPACE_USER: there is no user %.64s", name);
-    *ret = (struct identity){ entry.pw_uid, entry.pw_gid, xstrdup(entry.pw_name) };
+    *ret = (struct owner){ entry.pw_uid, entry.pw_gid, xstrdup(entry.pw_name) };
     return 0;
 }
 
-/* A number without a name is an owner too. */
-static int find_owner(const struct stat *st, struct identity *ret)
+/* A number without a name is an owner too. The directory's group may be one that a web server shares; root's
+ * is nobody's to have. */
+static void take_owner(const struct stat *st, struct owner *ret)
 {
     struct passwd entry, *found = NULL;
     char space[16384];
     getpwuid_r(st->st_uid, &entry, space, sizeof space, &found);
-    *ret = (struct identity){ st->st_uid, st->st_gid, found ? xstrdup(entry.pw_name) : NULL };
-    return 0;
+    gid_t gid = st->st_gid == 0 && found ? entry.pw_gid : st->st_gid;
+    *ret = (struct owner){ st->st_uid, gid, found ? xstrdup(entry.pw_name) : NULL };
 }
 
-/* What lies above it must let its owner through. */
-static int make_directories(const char *path, struct error *err)
-{
-    _cleanup_free_ char *parent = xstrndup(path, (size_t)(strrchr(path, '/') - path));
-    if (*parent && io_ensure_directory(parent, 0755, err) < 0)
-        return -1;
-    return io_ensure_directory(path, 0770, err);
-}
-
-static int make_state_directory(const struct config *config, const struct identity *identity,
-                                struct error *err)
-{
-    if (make_directories(config->state_dir, err) < 0)
-        return error_wrap(err, "WORKSPACE_STATE_DIR");
-    _cleanup_close_ int fd = open(config->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fchown(fd, identity->uid, identity->gid) < 0)
-        return error_errno(err, ERROR_INTERNAL, errno, "WORKSPACE_STATE_DIR");
-    return 0;
-}
-
-static int find_identity(const struct config *config, struct identity *ret, struct error *err)
+int config_find_owner(const struct config *config, struct owner *ret, struct error *err)
 {
     struct stat st;
-    if (stat(config->state_dir, &st) == 0)
-        return find_owner(&st, ret);
-    if (errno != ENOENT)
-        return error_errno(err, ERROR_INTERNAL, errno, "WORKSPACE_STATE_DIR");
-    return find_user(config->user, ret, err) < 0 ? -1 : make_state_directory(config, ret, err);
+    int result = stat(config->state_dir, &st);
+    if (result < 0 && errno != ENOENT)
+        return error_errno(err, ERROR_INTERNAL, errno, "%s", config->state_dir);
+    if (result < 0 || st.st_uid == 0)
+        return find_user(config->user, ret, err);
+    take_owner(&st, ret);
+    return 0;
 }
 
-static int become(const struct identity *identity, struct error *err)
+int owner_become(const struct owner *owner, struct error *err)
 {
-    int groups = identity->name ? initgroups(identity->name, identity->gid) : setgroups(0, NULL);
-    if (groups < 0 || setresgid(identity->gid, identity->gid, identity->gid) < 0 ||
-        setresuid(identity->uid, identity->uid, identity->uid) < 0)
+    int groups = owner->name ? initgroups(owner->name, owner->gid) : setgroups(0, NULL);
+    if (groups < 0 || setresgid(owner->gid, owner->gid, owner->gid) < 0 ||
+        setresuid(owner->uid, owner->uid, owner->uid) < 0)
         return error_errno(err, ERROR_INTERNAL, errno, "become the owner of the state directory");
     return 0;
 }
 
 int config_become_owner(const struct config *config, struct error *err)
 {
-    __attribute__((cleanup(identity_clear))) struct identity identity = { 0 };
+    _cleanup_owner_ struct owner owner = { 0 };
     if (geteuid() != 0)
-        return make_directories(config->state_dir, err);
-    if (find_identity(config, &identity, err) < 0)
+        return 0;
+    if (config_find_owner(config, &owner, err) < 0)
         return -1;
-    return identity.uid == 0 ? 0 : become(&identity, err);
+    return owner.uid == 0 ? 0 : owner_become(&owner, err);
 }

@@ -13,7 +13,7 @@ static const char *rule_token(const char *text)
     for (const char *p = text; *p; p++)
         if (*p <= 0x20 || *p >= 0x7f)
             return "must be printable ASCII without spaces";
-    return NULL;
+    return *text && strlen(text) < 16 ? "must have at least 16 characters" : NULL;
 }
 
 static const char *rule_base_url(const char *text)
@@ -92,7 +92,7 @@ const struct setting settings[] = {
     TEXT("STATE_DIR", state_dir, "/var/lib/workspace-fcgi", rule_present,
          HELP("Where everything that lasts lies: records, logs, the workspaces' files, sockets. A relative path begins where the program is started.")),
     TEXT("TOKEN", token, "", rule_token, .secret = true, OLD("MODAL_WORKSPACE_MCP_TOKEN"),
-         HELP("The owner's bearer token. Empty: only tokens made by `workspace-fcgi token add` count; without any the gateway answers 503.")),
+         HELP("The owner's bearer token, 16 characters or more. Empty: only tokens made by `workspace-fcgi token add` count; without any the gateway answers 503.")),
     TEXT("BASE_URL", base_url, "", rule_base_url,
          HELP("The public URL with the mount path. Absolute URLs come from it; from the Host header only where it is empty and the address is loopback.")),
     TEXT("MOUNT", mount, "", rule_mount,
@@ -100,7 +100,7 @@ const struct setting settings[] = {
     TEXT("DRIVER", driver, "local", rule_word,
          HELP("What makes the sandboxes.")),
     TEXT("USER", user, "www-data", rule_present,
-         HELP("Whom the workers and operators' commands become when started as root and the state directory is new; otherwise they become its owner.")),
+         HELP("Whom the workers and operators' commands become when started as root and the state directory is new, or root's and empty; otherwise they become its owner.")),
     NUMBER("UID_BASE", uid_base, 200000, 1000, 4294900000,
          HELP("Started as root: the first of the user ids that workspaces get, one each.")),
     NUMBER("UID_COUNT", uid_count, 65536, 0, 1000000000,
@@ -159,7 +159,7 @@ const struct setting settings[] = {
          HELP("The largest content that write_file takes.")),
     NUMBER("PROCESSES", processes, 256, 8, 1000000,
          HELP("The most processes in a workspace.")),
-    NUMBER("WORKERS", workers, 2, 1, 1024,
+    NUMBER("WORKERS", workers, 2, 1, 64,
          HELP("How many worker processes serve requests.")),
 };
 /* clang-format on */

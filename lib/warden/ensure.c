@@ -1,4 +1,4 @@
-/* Starts a warden where none answers. Called by workers, so it waits for nothing. */
+/* Starts a warden where none answers, or one that is to give way. Called where nothing may wait. */
 #include "lib/base/io.h"
 #include "lib/base/process.h"
 #include "lib/warden/settings.h"
@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
-/* Between fork and exec only what is safe there, other threads may be about. */
-static void become_warden(const char *program, char *const argv[], char *const environment[])
+/* Between fork and exec only what is safe there, other threads may be about. log_fd -1 = stderr stays. */
+static void become_warden(const char *program, char *const argv[], char *const environment[], int log_fd)
 {
     process_reset_signals();
     setsid();
@@ -20,26 +20,52 @@ static void become_warden(const char *program, char *const argv[], char *const e
         dup2(null, STDIN_FILENO);
         dup2(null, STDOUT_FILENO);
     }
+    if (log_fd >= 0)
+        dup2(log_fd, STDERR_FILENO);
     process_close_on_exec_from(3);
     execve(program, argv, environment);
     _exit(127);
 }
 
-int warden_ensure(const struct config *config, const char *program, struct error *err)
+/* A command's stderr is not its warden's for ever: who reads it to the end would wait for ever. */
+static int open_log(const struct config *config, struct error *err)
 {
-    _cleanup_free_ char *path = config_path(config, "run/warden.sock", NULL);
-    _cleanup_close_ int fd = io_connect_unix(path, NULL);
-    if (fd >= 0)
+    _cleanup_free_ char *run = config_path(config, "run", NULL);
+    if (io_ensure_directory(run, 0700, err) < 0)
+        return -1;
+    _cleanup_close_ int dirfd = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd < 0 || (unlinkat(dirfd, "warden.log", 0) < 0 && errno != ENOENT))
+        return error_errno(err, ERROR_INTERNAL, errno, "cannot make the warden's log");
+    _cleanup_close_ int fd =
+        openat(dirfd, "warden.log", O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0640);
+    if (fd < 0)
+        return error_errno(err, ERROR_INTERNAL, errno, "cannot make the warden's log");
+    return io_inherit_owner(dirfd, fd, err) < 0 ? -1 : STEAL_FD(fd);
+}
+
+int warden_ensure(const struct config *config, const char *program, unsigned flags, struct error *err)
+{
+    struct warden_seen seen;
+    if (warden_look(config, &seen) && !warden_gives_way(&seen, flags))
         return 0;
-    char *argv[] = { (char *)program, "warden", "--state", config->state_dir, NULL };
+    bool own_log = flags & WARDEN_OWN_LOG;
+    _cleanup_close_ int log_fd = own_log ? open_log(config, err) : -1;
+    if (own_log && log_fd < 0)
+        return -1;
+    char *argv[8] = { (char *)program, "warden", "--state", config->state_dir };
+    size_t count = 4;
+    if (flags & WARDEN_SPARE)
+        argv[count++] = "--spare";
+    if (flags & WARDEN_FRESH)
+        argv[count++] = "--fresh";
     char **environment = settings_environment(config);
     pid_t pid = fork();
     if (pid == 0)
-        become_warden(program, argv, environment);
+        become_warden(program, argv, environment, log_fd);
     settings_free_environment(environment);
     if (pid < 0)
         return error_errno(err, ERROR_INTERNAL, errno, "cannot start the warden");
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
-    return 0;
+    return 1;
 }

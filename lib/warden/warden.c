@@ -4,6 +4,7 @@
 #include "lib/schema/field.h"
 #include "lib/warden/internal.h"
 #include "lib/warden/settings.h"
+#include "lib/warden/takeover.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -200,7 +201,7 @@ static int run_locked(struct warden *w, struct error *err)
     w->environment = settings_environment(w->config);
     int rc = open_house(w, err);
     if (rc == 0) {
-        log_info("watching over %s", w->config->state_dir);
+        log_info("watching over %s as uid %u", w->config->state_dir, (unsigned)geteuid());
         loop(w);
     }
     take_down(w);
@@ -208,18 +209,17 @@ static int run_locked(struct warden *w, struct error *err)
     return rc;
 }
 
-int warden_run(const struct config *config, const char *program)
+int warden_run(const struct config *config, const char *program, unsigned flags)
 {
     struct warden w = { .config = config, .program = program, .signal_fd = -1 };
     _cleanup_error_ struct error err = ERROR_INIT;
-    _cleanup_free_ char *path = config_path(config, "run/warden.lock", NULL);
     _cleanup_close_ int lock_fd = -1;
     int rc = make_folders(config, &err);
     if (rc == 0)
-        rc = io_lock_file(path, &lock_fd, &err);
+        rc = takeover_lock(config, flags, &lock_fd, &err);
     if (rc == 1)
         rc = run_locked(&w, &err);
     if (rc < 0)
-        log_error("%s", err.message);
+        log_error("%s: %s", config->state_dir, err.message);
     return rc < 0 ? 1 : 0;
 }

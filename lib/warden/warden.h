@@ -10,12 +10,36 @@
 
 #include "lib/config/config.h"
 
-/* Until SIGTERM (keepers live on). 0 = ended in order or another warden holds the lock. program: path of this
- * executable, for `keep`. */
-int warden_run(const struct config *config, const char *program);
-/* Makes sure one runs: tries the socket, else double fork and `program warden --state DIR`. Does not wait for
- * it. */
-int warden_ensure(const struct config *config, const char *program, struct error *err);
+#include <sys/types.h>
+
+enum warden_flag {
+    WARDEN_SPARE =
+        1, /* started beside other work, with the settings of that moment: gives way to a fresh one */
+    WARDEN_FRESH = 2,   /* takes the place of a spare one */
+    WARDEN_WAITS = 4,   /* waits for the end of another one instead of ending itself */
+    WARDEN_OWN_LOG = 8, /* warden_ensure: it writes to run/warden.log, not to this process's stderr */
+};
+/* Until SIGTERM (keepers live on). 0 = ended in order or another warden stays. program: path of this
+ * executable, for `keep`. One that is to give way is ended first: a spare one, or one without root's rights
+ * where this one has them. */
+int warden_run(const struct config *config, const char *program, unsigned flags);
+
+struct warden_seen {
+    pid_t pid; /* as the kernel tells of who listens; 0 = not visible from here */
+    uid_t uid;
+    bool spare;
+};
+/* Who listens on the socket; false = nobody. */
+bool warden_look(const struct config *config, struct warden_seen *ret);
+/* Whether that one ends for one of this process with these flags. */
+bool warden_gives_way(const struct warden_seen *seen, unsigned flags);
+/* Makes sure one runs that need not give way: 0 = it does, 1 = one was started (double fork and `program
+ * warden
+ * --state DIR`), which may not answer yet. Never waits. */
+int warden_ensure(const struct config *config, const char *program, unsigned flags, struct error *err);
+/* Waits until such a one answers; false = not within timeout_ms. */
+bool warden_await(const struct config *config, unsigned flags, int timeout_ms, struct warden_seen *ret);
+
 /* One piece of the warden's work in a process of its own (`warden --chore NAME [WS] --ready-fd N`), so that
  * what blocks or meets damaged data does neither to the warden: mend WS, remove WS, sweep, trash. Writes
  * {"ret": ...} or {"error": ...}; returns the exit status. */

@@ -50,7 +50,7 @@ struct caller *caller_new(const char *const *settings)
     if (!(c->config = config_load(NULL, overrides, &err)))
         give_up("settings", &err);
     c->loop = loop_new();
-    if (!(c->service = service_new(c->loop, c->config, "/bin/false", &err)))
+    if (!(c->service = service_new(c->loop, c->config, &err)))
         give_up("service", &err);
     return c;
 }

@@ -203,7 +203,7 @@ static int run_as(const char *what, const struct config *config, const struct ar
         return warden_chore(config, a->chore, a->id, a->ready_fd);
     ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
     program[length > 0 ? length : 0] = '\0';
-    return warden_run(config, program);
+    return warden_run(config, program, 0);
 }
 
 int house_main(int argc, char **argv)
