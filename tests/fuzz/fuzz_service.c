@@ -21,10 +21,11 @@ static struct service *service;
 static struct loop *loop;
 
 /* Nobody answers for keepers here. */
-int warden_ensure(const struct config *config, const char *program, struct error *err)
+int warden_ensure(const struct config *config, const char *program, unsigned flags, struct error *err)
 {
     (void)config;
     (void)program;
+    (void)flags;
     return error_set(err, ERROR_UNAVAILABLE, "no warden");
 }
 
