@@ -1,0 +1,255 @@
+/* `run` as an operator meets it: whose state directory it may be, what it says and when, which token is in
+ * force, which warden runs, and what a killed one leaves to the next. Root only: it is about becoming others.
+ */
+#include "lib/base/buffer.h"
+#include "lib/base/io.h"
+#include "tests/support/instance.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[64], state[80], log_path[80];
+static struct instance *the;
+
+static void setup(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/wsf-run-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chmod(folder, 0755), 0);
+    snprintf(state, sizeof state, "%s/state", folder);
+    snprintf(log_path, sizeof log_path, "%s/log", folder);
+}
+
+static void teardown(void)
+{
+    io_remove_tree(AT_FDCWD, folder, NULL);
+}
+
+static void make_state(const char *owner, mode_t mode)
+{
+    const struct passwd *user = getpwnam(owner);
+    ck_assert_int_eq(mkdir(state, 0700), 0);
+    ck_assert_int_eq(chmod(state, mode), 0);
+    ck_assert_int_eq(chown(state, user->pw_uid, user->pw_gid), 0);
+}
+
+static void start(void)
+{
+    struct instance_options options = { .state_dir = state, .log_path = log_path };
+    the = instance_start(&options);
+}
+
+static bool log_has(const char *text)
+{
+    _cleanup_buffer_ struct buffer log = BUFFER_INIT;
+    return io_read_file(AT_FDCWD, log_path, 1 << 20, &log, NULL) == 0 && strstr(buffer_text(&log), text);
+}
+
+static bool wait_for_log(const char *text)
+{
+    for (long long end = now_ms() + 10000; now_ms() < end; sleep_ms(20))
+        if (log_has(text))
+            return true;
+    return false;
+}
+
+static uid_t uid_of(pid_t pid)
+{
+    char path[40];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    return stat(path, &st) == 0 ? st.st_uid : (uid_t)-1;
+}
+
+/* How many processes of that subcommand belong to the user. */
+static size_t count_of(const char *subcommand, const char *name)
+{
+    pid_t pids[64];
+    size_t all = instance_processes(the, subcommand, pids, 64), count = 0;
+    for (size_t i = 0; i < all; i++)
+        count += uid_of(pids[i]) == getpwnam(name)->pw_uid;
+    return count;
+}
+
+static void run_a_command(void)
+{
+    char ws[40];
+    struct exec_log log;
+    workspace_create(the, NULL, ws);
+    exec_run_command(the, ws, "echo fine", &log);
+    ck_assert_str_eq(log.out, "fine\n");
+    exec_log_clear(&log);
+    workspace_terminate(the, ws);
+}
+
+START_TEST(an_empty_directory_of_roots_is_given_to_the_user)
+{
+    make_state("root", 0700);
+    start();
+    ck_assert_uint_eq(count_of("serve", "www-data"), 2);
+    ck_assert_uint_eq(count_of("warden --state", "root"), 1);
+    ck_assert_uint_eq(count_of("lighttpd", "www-data"), 1);
+    run_a_command();
+    ck_assert(wait_for_log("workspace-fcgi is ready"));
+    instance_stop(the);
+}
+END_TEST
+
+START_TEST(another_owner_is_whom_workers_and_lighttpd_become)
+{
+    make_state("games", 0700);
+    start();
+    ck_assert_uint_eq(count_of("serve", "games"), 2);
+    ck_assert_uint_eq(count_of("lighttpd", "games"), 1);
+    ck_assert_uint_eq(count_of("serve", "www-data"), 0);
+    run_a_command();
+    instance_stop(the);
+}
+END_TEST
+
+START_TEST(the_token_file_holds_the_one_in_force)
+{
+    _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+    char path[100];
+    struct stat st;
+    make_state("www-data", 0700);
+    start();
+    snprintf(path, sizeof path, "%s/token", state);
+    ck_assert_int_eq(io_read_file(AT_FDCWD, path, 100, &text, NULL), 0);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0600);
+    ck_assert_uint_eq(st.st_uid, getpwnam("www-data")->pw_uid);
+    text.data[strcspn(buffer_text(&text), "\n")] = '\0';
+    ck_assert_str_eq(text.data, instance_token(the));
+    json_decref(api_as(the, text.data, 200, "GET", "/api/workspaces", NULL));
+    instance_stop(the);
+}
+END_TEST
+
+static pid_t begin_weak_warden(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        dup2(fd, STDERR_FILENO);
+        execlp("setpriv", "setpriv", "--reuid", "www-data", "--regid", "www-data", "--clear-groups",
+               build_path("workspace-fcgi"), "warden", "--state", state, NULL);
+        _exit(127);
+    }
+    char path[100];
+    snprintf(path, sizeof path, "%s/run/warden.sock", state);
+    for (long long end = now_ms() + 5000; access(path, F_OK) != 0 && now_ms() < end;)
+        sleep_ms(20);
+    return pid;
+}
+
+START_TEST(a_weaker_warden_is_replaced_once)
+{
+    int status = -1;
+    make_state("www-data", 0700);
+    pid_t weak = begin_weak_warden();
+    start();
+    ck_assert_int_eq(waitpid(weak, &status, 0), weak);
+    ck_assert_int_eq(status, 0);
+    ck_assert_uint_eq(count_of("warden --state", "root"), 1);
+    ck_assert_uint_eq(count_of("warden --state", "www-data"), 0);
+    run_a_command();
+    ck_assert(log_has("gives way"));
+    ck_assert(!log_has("starting it again"));
+    /* one that comes later does not take the place of root's, and nobody starts again and again */
+    weak = begin_weak_warden();
+    ck_assert_int_eq(waitpid(weak, &status, 0), weak);
+    ck_assert_int_eq(status, 0);
+    ck_assert_uint_eq(count_of("warden --state", "root"), 1);
+    ck_assert(!log_has("starting it again"));
+    instance_stop(the);
+}
+END_TEST
+
+static pid_t begin_run(const char *port)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+        dup2(fd, STDOUT_FILENO);
+        dup2(fd, STDERR_FILENO);
+        setenv("PORT", port, 1);
+        setenv("HOST", "0.0.0.0", 1);
+        execl(build_path("workspace-fcgi"), "workspace-fcgi", "run", "--state", state, NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+/* lighttpd listens, the workers cannot open their store. */
+START_TEST(it_is_not_ready_while_workers_cannot_start)
+{
+    char line[4600], port[16];
+    int status;
+    make_state("www-data", 0700);
+    /* root's warden may read it all the same */
+    snprintf(line, sizeof line, "%s token add x --state %s >%s/out 2>&1 && chmod 0 %s/state/data.mdb",
+             build_path("workspace-fcgi"), state, folder, state);
+    ck_assert_int_eq(system(line), 0);
+    snprintf(port, sizeof port, "%d", 20000 + (int)(getpid() % 10000));
+    pid_t run = begin_run(port);
+    ck_assert(wait_for_log("the worker cannot start"));
+    sleep_ms(3000);
+    ck_assert(!log_has("is ready"));
+    ck_assert(log_has("HOST=0.0.0.0 is not this machine alone"));
+    kill(run, SIGTERM);
+    ck_assert_int_eq(waitpid(run, &status, 0), run);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* What a killed run leaves behind ends by itself or is ended by the next one, on the same port. */
+START_TEST(a_killed_run_is_followed_by_another)
+{
+    char port[16];
+    make_state("www-data", 0700);
+    snprintf(port, sizeof port, "%d", 20000 + (int)((getpid() + 5000) % 10000));
+    for (int i = 0; i < 2; i++) {
+        unlink(log_path);
+        pid_t run = begin_run(port);
+        ck_assert(wait_for_log("workspace-fcgi is ready"));
+        kill(run, i == 0 ? SIGKILL : SIGTERM);
+        ck_assert_int_eq(waitpid(run, NULL, 0), run);
+    }
+    char line[160];
+    snprintf(line, sizeof line, "ps -eo args | grep -q '[s]tate %s'", state);
+    for (long long end = now_ms() + 3000; system(line) == 0 && now_ms() < end;)
+        sleep_ms(50);
+    ck_assert_int_ne(system(line), 0);
+}
+END_TEST
+
+int main(void)
+{
+    if (geteuid() != 0) {
+        printf("SKIP: becoming other users needs root\n");
+        return 77;
+    }
+    Suite *s = suite_create("run");
+    TCase *c = tcase_create("run");
+    tcase_set_timeout(c, 90);
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, an_empty_directory_of_roots_is_given_to_the_user);
+    tcase_add_test(c, another_owner_is_whom_workers_and_lighttpd_become);
+    tcase_add_test(c, the_token_file_holds_the_one_in_force);
+    tcase_add_test(c, a_weaker_warden_is_replaced_once);
+    tcase_add_test(c, it_is_not_ready_while_workers_cannot_start);
+    tcase_add_test(c, a_killed_run_is_followed_by_another);
+    suite_add_tcase(s, c);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
