@@ -11,12 +11,15 @@
 
 #include <stdio.h>
 
-#define KEEPER_TIMEOUT_MS 40000
-#define ACTION_ATTEMPTS   3
-#define PAGE_USUAL        90000
-#define BACKLOG_MOST      (32u << 20)
+#define KEEPER_TIMEOUT_MS  20000
+#define KEEPER_PATIENCE_MS 8000 /* with a live keeper, whose halves take milliseconds */
+#define END_PATIENCE_MS    5000
+#define ACTION_ATTEMPTS    3
+#define PAGE_USUAL         90000
+#define BACKLOG_MOST       (32u << 20)
 
 static void advance(struct flight *f);
+static void take_back(struct flight *f);
 
 /* ---- ends ---- */
 
@@ -26,6 +29,8 @@ static void flight_free(struct flight *f)
     stream_forget(f);
     if (f->number)
         keeper_client_cancel(f->service->client, f->number);
+    if (f->creating)
+        take_back(f);
     if (f->over)
         *f->over = true;
     principal_clear(&f->principal);
@@ -230,6 +235,7 @@ static void ask_keeper(struct flight *f, bool start, keeper_answer *answer)
         .in = f->in,
         .start = start,
         .timeout_ms = KEEPER_TIMEOUT_MS,
+        .patience_ms = f->op->action == OP_ACTION_NONE ? KEEPER_PATIENCE_MS : END_PATIENCE_MS,
     };
     f->number = keeper_client_request(f->service->client, &request, answer, f);
 }
@@ -288,11 +294,22 @@ static void create_again(struct flight *f, const json_t *existing)
     fail_creation(f, &err);
 }
 
+/* Without a key nobody can ask for it again. */
+static void take_back(struct flight *f)
+{
+    f->creating = false;
+    if (!f->key)
+        keeper_client_take_back(f->service->client, f->workspace_id);
+}
+
 static void created(void *user, const json_t *ret, const struct error *err)
 {
     struct flight *f = user;
     const json_t *existing = json_object_get(ret, "existing");
     f->number = 0;
+    f->creating = false;
+    if (err && (err->code == ERROR_TIMEOUT || err->code == ERROR_UNAVAILABLE))
+        take_back(f);
     if (!err && existing)
         create_again(f, existing);
     else
@@ -312,6 +329,7 @@ static void act_create(struct flight *f)
         op_digest(f->op, f->in, digest);
     json_auto_t *record = op_workspace_record(f->service->config, &f->principal, f->in);
     note_exec(f, record);
+    f->creating = true;
     f->number = keeper_client_create(f->service->client, record, f->principal.name, f->key,
                                      f->key ? digest : NULL, created, f);
 }
@@ -330,13 +348,15 @@ static void removed(void *user, const json_t *ret, const struct error *err)
         keep_value(f, json_object_size(ret) > 0 ? ret : f->workspace);
 }
 
-/* A conflict or a death: there is no keeper (any more), the warden removes what is left. */
+/* A conflict or a death: there is no keeper (any more), the warden removes what is left; or one that does not
+ * answer, which it ends. */
 static void terminated(void *user, const json_t *ret, const struct error *err)
 {
     struct flight *f = user;
     f->number = 0;
-    if (err && (err->code == ERROR_CONFLICT || err->code == ERROR_UNAVAILABLE))
-        f->number = keeper_client_remove(f->service->client, f->workspace_id, removed, f);
+    bool stuck = err && err->code == ERROR_TIMEOUT;
+    if (stuck || (err && (err->code == ERROR_CONFLICT || err->code == ERROR_UNAVAILABLE)))
+        f->number = keeper_client_remove(f->service->client, f->workspace_id, stuck, removed, f);
     else
         kept(f, ret, err);
 }

@@ -70,6 +70,7 @@ struct flight {
     bool going_on;  /* of such a one: the operation gave its first piece */
     bool blocked;   /* its client is slow: not run until that drained */
     bool counted;   /* among the parked of its principal */
+    bool creating;  /* a workspace that nobody would know of, were it given up now */
     unsigned char attempts;
     bool *over; /* set when it ends inside dispatch_start */
     char *key;

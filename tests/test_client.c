@@ -414,6 +414,30 @@ START_TEST(deadlines_hold)
 }
 END_TEST
 
+/* Patience is with who has the request and says nothing; a goodbye is a word. */
+START_TEST(patience_ends_before_the_deadline)
+{
+    struct outcome quiet = { 0 }, leaving = { 0 };
+    json_auto_t *in = json_object();
+    struct keeper_request request = {
+        .workspace_id = WS, .operation = "op", .in = in, .timeout_ms = 600, .patience_ms = 60
+    };
+    listen_at(&keeper, WS);
+    int64_t begun = clock_boottime_ms();
+    keeper_client_request(client, &request, answered, &quiet);
+    spin(2000, &quiet.count, 1);
+    ck_assert_int_eq(quiet.error.code, ERROR_TIMEOUT);
+    ck_assert_int_lt(clock_boottime_ms() - begun, 500);
+    keeper_client_request(client, &request, answered, &leaving);
+    spin(2000, &keeper.count, 2);
+    channel_send(keeper.channel, FRAME_CLOSE, 0, 0, NULL, 0);
+    begun = clock_boottime_ms();
+    spin(2000, &leaving.count, 1);
+    ck_assert_int_eq(leaving.error.code, ERROR_TIMEOUT);
+    ck_assert_int_gt(clock_boottime_ms() - begun, 400);
+}
+END_TEST
+
 START_TEST(who_cancels_hears_nothing)
 {
     struct outcome o;
@@ -537,6 +561,7 @@ int main(void)
     tcase_add_test(all, after_a_goodbye_nothing_is_sent);
     tcase_add_test(all, a_keyed_request_survives_its_keeper);
     tcase_add_test(all, deadlines_hold);
+    tcase_add_test(all, patience_ends_before_the_deadline);
     tcase_add_test(all, who_cancels_hears_nothing);
     tcase_add_test(all, one_subscription_serves_all);
     tcase_add_test(all, a_keeper_that_goes_is_told);

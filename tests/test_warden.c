@@ -455,6 +455,73 @@ START_TEST(test_remove)
 END_TEST
 
 /* A keeper that died is no hindrance: its sandbox is ended first. */
+/* A keeper that does not answer is ended for it; one that does not answer and is not even known is found. */
+START_TEST(test_remove_by_force)
+{
+    for (int kind = 0; kind < 2; kind++) {
+        char id[ID_SIZE];
+        begin(NULL);
+        create(id);
+        int keeper = keeper_of_record(id);
+        process_pidfd_signal(keeper, SIGSTOP);
+        if (kind == 1) {
+            talk_close(desk);
+            kill(warden, SIGKILL);
+            house_wait(warden, 5000);
+            warden = house_start_warden(&house);
+            desk = talk_open(&house, "warden.sock");
+        }
+        json_auto_t *politely = talk_ask(desk, remove_message(id));
+        ck_assert_int_eq(talk_error(politely), ERROR_CONFLICT);
+        json_t *message = remove_message(id);
+        json_object_set_new(message, "force", json_true());
+        json_auto_t *removed = talk_ask(desk, message);
+        ck_assert_int_eq(talk_error(removed), 0);
+        ck_assert_int_eq(process_pidfd_wait(keeper, 1000), 1);
+        ck_assert(house_wait_state(&house, id, "gone", 0));
+        close(keeper);
+        end();
+    }
+}
+END_TEST
+
+static size_t count_records(void)
+{
+    json_auto_t *all = NULL;
+    ck_assert_int_eq(state_list_workspaces(house.state, NULL, NULL, 100, &all, NULL), 0);
+    return json_array_size(all);
+}
+
+/* Who asked for a workspace and went away before the answer leaves none behind, but where it can come back.
+ */
+START_TEST(test_take_back)
+{
+    begin(NULL);
+    for (int i = 0; i < 12; i++) {
+        char id[ID_SIZE] = "";
+        struct talk *t = talk_open(&house, "warden.sock");
+        talk_send(t, json_pack("{s:s, s:o}", "op", "create", "record", house_record(id, NULL)));
+        usleep(500 * (unsigned)i); /* begun or not, but not answered */
+        talk_close(t);
+    }
+    usleep(500000);
+    int64_t deadline = clock_boottime_ms() + 10000;
+    while (count_records() > 0 && clock_boottime_ms() < deadline)
+        usleep(20000);
+    ck_assert_uint_eq(count_records(), 0);
+    char id[ID_SIZE] = "";
+    struct talk *t = talk_open(&house, "warden.sock");
+    talk_send(t, json_pack("{s:s, s:o, s:{s:s, s:s, s:s}}", "op", "create", "record", house_record(id, NULL),
+                           "idempotency", "principal", "owner", "key", "k", "digest", "d"));
+    usleep(20000); /* it is begun */
+    talk_close(t);
+    ck_assert(house_wait_state(&house, id, "running", 5000));
+    usleep(200000);
+    ck_assert(house_wait_state(&house, id, "running", 0));
+    end();
+}
+END_TEST
+
 START_TEST(test_remove_dead)
 {
     char id[ID_SIZE], lost_id[ID_SIZE];
@@ -539,10 +606,10 @@ int main(int argc, char **argv)
     setenv("HOUSE_QUIET", "1", 0);
     Suite *suite = suite_create("warden");
     TCase *tcase = tcase_create("warden");
-    const TTest *tests[] = { test_create,       test_same_key,     test_too_many,   test_join,
-                             test_many_at_once, test_back_off,     test_mend,       test_start_after_death,
-                             test_adopt,        test_create_again, test_ends_alone, test_remove,
-                             test_remove_dead,  test_sweep };
+    const TTest *tests[] = { test_create,       test_same_key,        test_too_many,   test_join,
+                             test_many_at_once, test_back_off,        test_mend,       test_start_after_death,
+                             test_adopt,        test_create_again,    test_ends_alone, test_remove,
+                             test_remove_dead,  test_remove_by_force, test_take_back,  test_sweep };
     for (size_t i = 0; i < N_ELEMENTS(tests); i++)
         tcase_add_test(tcase, tests[i]);
     tcase_set_timeout(tcase, 60);

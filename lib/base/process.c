@@ -14,18 +14,33 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#define STAT_SIZE 1024
+
 /* proc_pid_stat(5): the name stands in parentheses and may hold anything, also ')'; field 3 follows the last
- * one. */
-static int read_start_time(pid_t pid, uint64_t *ret)
+ * one. Returns what is behind the name, NULL where the process is gone. */
+static const char *read_stat(pid_t pid, char text[static STAT_SIZE])
 {
-    char path[32], text[1024];
+    char path[32];
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    ssize_t length = fd >= 0 ? read(fd, text, STAT_SIZE - 1) : -1;
     if (length <= 0)
-        return -1;
+        return NULL;
     text[length] = '\0';
-    const char *at = strrchr(text, ')');
+    return strrchr(text, ')');
+}
+
+char process_state(pid_t pid)
+{
+    char text[STAT_SIZE];
+    const char *at = read_stat(pid, text);
+    return at != NULL && at[1] == ' ' ? at[2] : '\0';
+}
+
+static int read_start_time(pid_t pid, uint64_t *ret)
+{
+    char text[STAT_SIZE];
+    const char *at = read_stat(pid, text);
     for (int field = 2; at != NULL && field < 22; field++)
         at = strchr(at + 1, ' ');
     unsigned long long value;

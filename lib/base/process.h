@@ -24,6 +24,8 @@ int process_pidfd_open(pid_t pid);
 int process_pidfd_signal(int pidfd, int signal_number);
 /* 1 = ended, 0 = still there after timeout_ms. */
 int process_pidfd_wait(int pidfd, int timeout_ms);
+/* The letter of proc_pid_stat(5): 'R', 'S', 'D', 'T' ...; 0 = it is gone. */
+char process_state(pid_t pid);
 /* Back to default dispositions and an empty mask: for a child between fork and exec. */
 void process_reset_signals(void);
 /* Sets close-on-exec on every descriptor >= first. */

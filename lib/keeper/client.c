@@ -12,7 +12,8 @@
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 
-#define WARDEN_TIMEOUT_MS 60000
+#define WARDEN_TIMEOUT_MS 30000
+#define CREATE_TIMEOUT_MS 18000
 #define TURN_EVENTS       64
 
 struct keeper_client *keeper_client_new(const struct config *config, keeper_ensure *ensure, void *user)
@@ -154,14 +155,20 @@ void client_finish(struct pending *p, const json_t *ret, const struct error *err
     error_clear(&copy);
 }
 
-static uint64_t push(struct keeper_client *c, const char *workspace_id, json_t *message, int64_t timeout_ms,
-                     bool start, bool repeatable, keeper_answer *answer, void *user)
+struct ask {
+    int64_t timeout_ms, patience_ms;
+    bool start, repeatable;
+};
+
+static uint64_t push(struct keeper_client *c, const char *workspace_id, json_t *message,
+                     const struct ask *ask, keeper_answer *answer, void *user)
 {
     struct client_link *l = client_link_get(c, workspace_id);
-    struct pending *p = client_pend(c, l, client_message(message), timeout_ms, answer, user);
+    struct pending *p = client_pend(c, l, client_message(message), ask->timeout_ms, answer, user);
     uint64_t number = p->number;
-    p->start = start;
-    p->repeatable = repeatable;
+    p->start = ask->start;
+    p->repeatable = ask->repeatable;
+    p->patience_ms = ask->patience_ms;
     if (p->length > FRAME_MESSAGE_MAX) {
         _cleanup_error_ struct error err = ERROR_INIT;
         error_set(&err, ERROR_TOO_LARGE, "the request is larger than %u bytes", FRAME_MESSAGE_MAX);
@@ -188,8 +195,11 @@ uint64_t keeper_client_request(struct keeper_client *c, const struct keeper_requ
     set_text(message, "request_id", request->request_id);
     set_text(message, "key", request->idempotency_key);
     set_text(message, "digest", request->digest);
-    return push(c, request->workspace_id, message, request->timeout_ms, request->start,
-                request->idempotency_key != NULL, answer, user);
+    struct ask ask = { .timeout_ms = request->timeout_ms,
+                       .patience_ms = request->patience_ms,
+                       .start = request->start,
+                       .repeatable = request->idempotency_key != NULL };
+    return push(c, request->workspace_id, message, &ask, answer, user);
 }
 
 void keeper_client_cancel(struct keeper_client *c, uint64_t number)
@@ -212,26 +222,43 @@ uint64_t keeper_client_create(struct keeper_client *c, const json_t *record, con
         json_object_set_new(
             message, "idempotency",
             json_pack("{s:s, s:s, s:s}", "principal", principal, "key", key, "digest", digest));
-    return push(c, "", message, WARDEN_TIMEOUT_MS, false, key != NULL, answer, user);
+    struct ask ask = { .timeout_ms = CREATE_TIMEOUT_MS, .repeatable = key != NULL };
+    return push(c, "", message, &ask, answer, user);
 }
 
-static uint64_t ask_warden(struct keeper_client *c, const char *op, const char *workspace_id,
+static uint64_t ask_warden(struct keeper_client *c, const char *op, const char *workspace_id, bool force,
                            keeper_answer *answer, void *user)
 {
     json_t *message = json_pack("{s:s, s:s}", "op", op, "workspace_id", workspace_id);
-    return push(c, "", message, WARDEN_TIMEOUT_MS, false, true, answer, user);
+    struct ask ask = { .timeout_ms = WARDEN_TIMEOUT_MS, .repeatable = true };
+    if (force)
+        json_object_set_new(message, "force", json_true());
+    return push(c, "", message, &ask, answer, user);
 }
 
 uint64_t keeper_client_start(struct keeper_client *c, const char *workspace_id, keeper_answer *answer,
                              void *user)
 {
-    return ask_warden(c, "start", workspace_id, answer, user);
+    return ask_warden(c, "start", workspace_id, false, answer, user);
 }
 
-uint64_t keeper_client_remove(struct keeper_client *c, const char *workspace_id, keeper_answer *answer,
-                              void *user)
+uint64_t keeper_client_remove(struct keeper_client *c, const char *workspace_id, bool force,
+                              keeper_answer *answer, void *user)
 {
-    return ask_warden(c, "remove", workspace_id, answer, user);
+    return ask_warden(c, "remove", workspace_id, force, answer, user);
+}
+
+static void nobody(void *user, const json_t *ret, const struct error *err)
+{
+    (void)user;
+    (void)ret;
+    if (err && err->code != ERROR_NOT_FOUND)
+        log_warning("a workspace that nobody waits for is not removed: %s", err->message);
+}
+
+void keeper_client_take_back(struct keeper_client *c, const char *workspace_id)
+{
+    ask_warden(c, "remove", workspace_id, true, nobody, NULL);
 }
 
 /* ---- subscriptions ---- */
@@ -315,6 +342,13 @@ static void answer_failed(struct keeper_client *c)
     }
 }
 
+static int64_t due(const struct pending *p)
+{
+    bool counts = p->stream != 0 && p->patience_ms != 0 && !p->link->retiring;
+    int64_t at = counts ? p->sent_ms + p->patience_ms : INT64_MAX;
+    return at < p->deadline_ms ? at : p->deadline_ms;
+}
+
 /* Fails what is overdue; returns the next deadline, 0 = none. */
 static int64_t expire(struct keeper_client *c, int64_t now_ms)
 {
@@ -323,12 +357,13 @@ static int64_t expire(struct keeper_client *c, int64_t now_ms)
     TAILQ_FOREACH(p, &c->pendings, in_client) {
         if (!p->link)
             continue;
-        if (p->deadline_ms <= now_ms) {
+        int64_t at = due(p);
+        if (at <= now_ms) {
             _cleanup_error_ struct error err = ERROR_INIT;
             error_set(&err, ERROR_TIMEOUT, "the workspace did not answer in time");
             client_fail(p, &err);
-        } else if (next == 0 || p->deadline_ms < next) {
-            next = p->deadline_ms;
+        } else if (next == 0 || at < next) {
+            next = at;
         }
     }
     return next;

@@ -29,9 +29,11 @@ struct keeper_request {
     const char *workspace_id, *operation, *principal, *request_id;
     const char *idempotency_key, *digest; /* NULL = none */
     const json_t *in;
-    bool start;         /* start the workspace where it has no keeper; else ERROR_CONFLICT ("the workspace is
-                           stopped") */
-    int64_t timeout_ms; /* then ERROR_TIMEOUT */
+    bool start;          /* start the workspace where it has no keeper; else ERROR_CONFLICT ("the workspace is
+                            stopped") */
+    int64_t timeout_ms;  /* then ERROR_TIMEOUT */
+    int64_t patience_ms; /* the same, counted from when a keeper has got it and says nothing, not even that
+                            it is about to end; 0 = timeout_ms alone */
 };
 /* Returns a number for keeper_client_cancel. A keeper that dies before it took the request in is started
  * again (start) once, also later where there is a key; else one that dies later: ERROR_UNAVAILABLE,
@@ -47,11 +49,14 @@ void keeper_client_cancel(struct keeper_client *c, uint64_t number);
  * {"existing": {"workspace_id", "digest"}}. */
 uint64_t keeper_client_create(struct keeper_client *c, const json_t *record, const char *principal,
                               const char *key, const char *digest, keeper_answer *answer, void *user);
-/* Asks the warden: starts it / removes a workspace that has no keeper (files, logs, record). */
+/* Asks the warden: starts it / removes a workspace that has no keeper (files, logs, record); force: or one
+ * whose keeper does not answer. */
 uint64_t keeper_client_start(struct keeper_client *c, const char *workspace_id, keeper_answer *answer,
                              void *user);
-uint64_t keeper_client_remove(struct keeper_client *c, const char *workspace_id, keeper_answer *answer,
-                              void *user);
+uint64_t keeper_client_remove(struct keeper_client *c, const char *workspace_id, bool force,
+                              keeper_answer *answer, void *user);
+/* Who wanted it will never hear of it: removed, whatever became of it. Nobody is told. */
+void keeper_client_take_back(struct keeper_client *c, const char *workspace_id);
 
 /* Calls changed after each commit that touched the exec, and when the keeper is gone (read the store again).
  * The keeper answers each FRAME_SUBSCRIBE with one FRAME_NOTIFY at once: who reads the store then has missed

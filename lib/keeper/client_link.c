@@ -11,7 +11,7 @@
 #define IDLE_MS          60000
 #define ENSURE_EVERY_MS  2000
 #define WARDEN_WAIT_MS   8000
-#define START_TIMEOUT_MS 60000
+#define START_TIMEOUT_MS 20000
 #define START_ATTEMPTS   5
 #define READ_LIMIT       (256 << 10)
 
@@ -92,6 +92,9 @@ void client_link_flush(struct client_link *l)
 static void send_pending(struct client_link *l, struct pending *p)
 {
     p->stream = next_stream(l);
+    p->sent_ms = clock_boottime_ms();
+    if (p->patience_ms != 0)
+        client_arm(l->client, p->sent_ms + p->patience_ms);
     channel_send(l->channel, FRAME_REQUEST, 0, p->stream, p->text, p->length);
 }
 

@@ -43,6 +43,7 @@ struct pending {
     char *text;      /* the message */
     size_t length;
     int64_t deadline_ms;
+    int64_t sent_ms, patience_ms; /* patience_ms 0 = none */
     bool start, restarted;
     bool repeatable; /* doing it twice does no harm: sent again when the peer died on it, once */
     keeper_answer *answer;

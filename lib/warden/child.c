@@ -104,9 +104,10 @@ void child_free(struct child *c)
     free(c);
 }
 
-struct child *child_adopt(struct warden *w, struct place *place, int pidfd)
+struct child *child_adopt(struct warden *w, struct place *place, pid_t pid, int pidfd)
 {
     struct child *c = child_new(w, CHILD_KEEPER, place, pidfd, -1);
+    c->pid = pid;
     c->adopted = true;
     return c;
 }

@@ -1,6 +1,6 @@
 /* The warden's own. warden.c is the loop and the socket; place.c decides what each workspace needs next;
- * child.c starts programs and hears their one line and their end; round.c is what happens by the clock;
- * chore.c is what runs in a process of its own. */
+ * child.c starts programs and hears their one line and their end; ping.c asks keepers whether they live;
+ * round.c is what happens by the clock; chore.c is what runs in a process of its own. */
 #ifndef WARDEN_INTERNAL_H
 #define WARDEN_INTERNAL_H
 
@@ -63,6 +63,14 @@ struct place {
     int mend_failures;
     int64_t probe_ms; /* whether its keeper listens is asked again then */
     int64_t mend_ms;
+    bool discard; /* to be removed, whoever still waits for that and whatever its keeper says */
+    int discard_attempts;
+    int64_t discard_ms;
+    struct {
+        struct channel *channel; /* asked, not answered */
+        struct reactor_source *source;
+        int silent; /* steps */
+    } ping;
 };
 
 struct warden {
@@ -78,13 +86,13 @@ struct warden {
     struct child *children;
     struct child *sweep, *trash;
     size_t starting, chores;
-    int64_t round_ms, trash_ms;
+    int64_t round_ms, trash_ms, ping_ms;
 };
 
 /* child.c */
 struct child *child_start(struct warden *w, enum child_kind kind, struct place *place, const json_t *spec,
                           struct error *err);
-struct child *child_adopt(struct warden *w, struct place *place, int pidfd); /* takes pidfd */
+struct child *child_adopt(struct warden *w, struct place *place, pid_t pid, int pidfd); /* takes pidfd */
 void child_kill(struct child *c);
 void child_free(struct child *c); /* forgets it; does not end it */
 
@@ -92,7 +100,8 @@ void child_free(struct child *c); /* forgets it; does not end it */
 struct place *place_get(struct warden *w, const char *id); /* makes it where there is none */
 void place_request_start(struct warden *w, const char *id, struct peer *peer, uint32_t stream);
 void place_request_create(struct warden *w, const char *id, json_t *spec, struct peer *peer, uint32_t stream);
-void place_request_remove(struct warden *w, const char *id, struct peer *peer, uint32_t stream);
+/* force: a keeper that lives is ended. */
+void place_request_remove(struct warden *w, const char *id, bool force, struct peer *peer, uint32_t stream);
 void place_forget_peer(struct warden *w, const struct peer *peer);
 void place_told(struct child *c,
                 const json_t *line); /* line NULL: it ended, or its time was over, without a word */
@@ -100,6 +109,10 @@ void place_ended(struct child *c);
 void places_advance(struct warden *w);
 int64_t places_deadline(const struct warden *w);
 void place_free(struct place *p);
+
+/* ping.c */
+void ping_tick(struct warden *w);
+void ping_end(struct place *p);
 
 /* round.c */
 void round_scan(struct warden *w); /* finds records without a keeper */

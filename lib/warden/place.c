@@ -4,6 +4,9 @@
 #include "lib/base/io.h"
 #include "lib/warden/internal.h"
 
+#define DISCARD_ATTEMPTS 20
+#define DISCARD_AGAIN_MS 250
+
 static struct place *place_find(struct warden *w, const char *id)
 {
     for (struct place *p = w->places; p != NULL; p = p->next)
@@ -26,6 +29,7 @@ struct place *place_get(struct warden *w, const char *id)
 
 void place_free(struct place *p)
 {
+    ping_end(p);
     while (p->starters != NULL)
         free(({
             struct waiter *first = p->starters;
@@ -144,12 +148,37 @@ static void start_keeper(struct warden *w, struct place *p)
     w->starting++;
 }
 
+/* Whatever there is of it, its keeper too. */
+static void place_discard(struct place *p)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    error_set(&err, ERROR_UNAVAILABLE, "the workspace is being removed");
+    if (p->keeper == NULL && p->spec != NULL) {
+        waiters_answer(&p->starters, NULL, &err);
+        json_decref(STEAL(p->spec));
+    }
+    p->discard = true;
+    p->discard_attempts = 0;
+    p->discard_ms = 0;
+    if (p->keeper != NULL)
+        child_kill(p->keeper);
+}
+
+/* Who asked for it went away, and cannot ask for it again. */
+static bool is_nobodys(const struct place *p)
+{
+    return p->spec != NULL && p->starters == NULL && json_object_get(p->spec, "idempotency") == NULL;
+}
+
 static void keeper_told(struct place *p, const json_t *line)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     json_t *record = json_object_get(line, "ret"), *existing = json_object_get(line, "existing"),
            *packed = json_object_get(line, "error");
-    if (record != NULL) {
+    if (record != NULL && is_nobodys(p)) {
+        log_info("workspace=%s is removed: nobody waits for it any more", p->id);
+        place_discard(p);
+    } else if (record != NULL) {
         p->failures = 0;
         answer_record(p, record);
     } else if (existing != NULL) {
@@ -168,7 +197,21 @@ static void keeper_told(struct place *p, const json_t *line)
     json_decref(STEAL(p->spec));
 }
 
-static void remove_told(struct place *p, const json_t *line)
+static void look_after(struct warden *w, struct place *p);
+
+/* A keeper that this warden did not know of holds the workspace. It may not have written its record yet. */
+static bool discard_again(struct warden *w, struct place *p, const struct error *err)
+{
+    if (!p->discard || err->code != ERROR_CONFLICT || ++p->discard_attempts > DISCARD_ATTEMPTS)
+        return false;
+    p->discard_ms = clock_boottime_ms() + DISCARD_AGAIN_MS;
+    look_after(w, p);
+    if (p->keeper != NULL)
+        child_kill(p->keeper);
+    return true;
+}
+
+static void remove_told(struct warden *w, struct place *p, const json_t *line)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     json_t *ret = json_object_get(line, "ret"), *packed = json_object_get(line, "error");
@@ -176,6 +219,10 @@ static void remove_told(struct place *p, const json_t *line)
         error_unpack(&err, packed);
     else if (ret == NULL)
         error_set(&err, ERROR_INTERNAL, "the removal ended without a word");
+    if (ret == NULL && discard_again(w, p, &err))
+        return;
+    p->discard = false;
+    p->mend = p->mend && ret == NULL;
     waiters_answer(&p->removers, ret, ret != NULL ? NULL : &err);
 }
 
@@ -198,7 +245,7 @@ void place_told(struct child *c, const json_t *line)
         c->warden->starting--;
         keeper_told(c->place, line);
     } else if (c->kind == CHILD_REMOVE) {
-        remove_told(c->place, line);
+        remove_told(c->warden, c->place, line);
     } else {
         mend_told(c->place, line);
     }
@@ -271,11 +318,15 @@ void place_request_create(struct warden *w, const char *id, json_t *spec, struct
     p->probe_ms = 0;
 }
 
-void place_request_remove(struct warden *w, const char *id, struct peer *peer, uint32_t stream)
+void place_request_remove(struct warden *w, const char *id, bool force, struct peer *peer, uint32_t stream)
 {
     struct place *p = place_get(w, id);
     waiter_add(&p->removers, peer, stream);
-    if (p->keeper != NULL && p->keeper->told && keeper_listens(w, p)) {
+    if (force && p->keeper != NULL)
+        log_error("workspace=%s its keeper does not answer: it is ended, the workspace is removed", id);
+    if (force)
+        place_discard(p);
+    else if (p->keeper != NULL && p->keeper->told && keeper_listens(w, p)) {
         _cleanup_error_ struct error err = ERROR_INIT;
         error_set(&err, ERROR_CONFLICT, "the workspace is running");
         waiters_answer(&p->removers, NULL, &err);
@@ -310,6 +361,7 @@ static void start_chore(struct warden *w, struct place *p, enum child_kind kind)
         return;
     }
     log_error("%s: %s", p->id, err.message);
+    p->discard_ms = clock_boottime_ms() + WARDEN_BACKOFF_MIN_MS;
     if (kind == CHILD_REMOVE)
         waiters_answer(&p->removers, NULL, &err);
     else
@@ -328,8 +380,10 @@ static void advance(struct warden *w, struct place *p, int64_t now)
     }
     if (busy != NULL)
         return;
-    if (p->removers != NULL)
+    if (p->discard ? p->discard_ms <= now : p->removers != NULL)
         start_chore(w, p, CHILD_REMOVE);
+    else if (p->discard)
+        return;
     else if (p->starters != NULL && p->not_before_ms > now)
         answer_backoff(p, now);
     else if (p->starters != NULL && w->starting < WARDEN_STARTS_MAX)
@@ -341,7 +395,7 @@ static void advance(struct warden *w, struct place *p, int64_t now)
 static bool is_over(const struct place *p, int64_t now)
 {
     return p->keeper == NULL && p->chore == NULL && p->starters == NULL && p->removers == NULL &&
-           p->spec == NULL && !p->mend && p->not_before_ms + WARDEN_BACKOFF_MAX_MS <= now;
+           p->spec == NULL && !p->mend && !p->discard && p->not_before_ms + WARDEN_BACKOFF_MAX_MS <= now;
 }
 
 void places_advance(struct warden *w)
@@ -371,6 +425,8 @@ int64_t places_deadline(const struct warden *w)
             deadline = busy->deadline_ms;
         if (must_probe(p) && p->probe_ms < deadline)
             deadline = p->probe_ms;
+        if (busy == NULL && p->discard && p->discard_ms < deadline && w->chores < WARDEN_CHORES_MAX)
+            deadline = p->discard_ms;
         if (busy == NULL && p->mend && p->mend_ms < deadline && w->chores < WARDEN_CHORES_MAX)
             deadline = p->mend_ms;
     }

@@ -22,7 +22,7 @@ void round_look_at(struct warden *w, const char *id, const json_t *record)
     bool known = process_identity_from_json(json_object_get(record, "keeper"), &identity) == 0;
     int pidfd = known ? process_open(&identity) : -1;
     if (pidfd >= 0)
-        p->keeper = child_adopt(w, p, pidfd);
+        p->keeper = child_adopt(w, p, identity.pid, pidfd);
     else if (!p->mend)
         p->mend = true;
 }

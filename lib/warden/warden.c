@@ -44,8 +44,7 @@ static void on_create(struct warden *w, struct peer *peer, uint32_t stream, cons
 static void on_remove(struct warden *w, struct peer *peer, uint32_t stream, const json_t *message,
                       const char *id)
 {
-    (void)message;
-    place_request_remove(w, id, peer, stream);
+    place_request_remove(w, id, json_is_true(json_object_get(message, "force")), peer, stream);
 }
 
 static void on_ping(struct warden *w, struct peer *peer, uint32_t stream, const json_t *message,
@@ -163,6 +162,8 @@ static int64_t next_deadline(const struct warden *w)
     int64_t deadline = places_deadline(w);
     if (w->round_ms < deadline)
         deadline = w->round_ms;
+    if (w->places != NULL && w->ping_ms < deadline)
+        deadline = w->ping_ms;
     return w->trash_ms < deadline ? w->trash_ms : deadline;
 }
 
@@ -173,6 +174,7 @@ static void loop(struct warden *w)
     malloc_trim(0);
     while (!w->ending) {
         round_tick(w);
+        ping_tick(w);
         places_advance(w);
         peers_flush(w->peers);
         reactor_turn(w->reactor, next_deadline(w));

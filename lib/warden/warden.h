@@ -1,10 +1,12 @@
 /* One for each state directory (lock run/warden.lock): starts keepers (4 at a time, back-off 1-60 s for each
  * workspace), reaps them, writes `lost` for those that died, removes what is to go, prunes. Single thread,
- * never blocks long. Socket run/warden.sock, frames: REQUEST {"op": "start", "workspace_id"} -> {"ret":
- * {"record": ...}} REQUEST {"op": "create", "record": {...}, "idempotency": {...}?}     -> {"ret": {"record":
- * ...} | {"existing": {...}}} REQUEST {"op": "remove", "workspace_id"}                             -> {"ret":
- * {}}   (files, logs, record; ERROR_CONFLICT while a keeper lives) REQUEST {"op": "ping"} -> {"ret": {"pid":
- * n}} */
+ * never blocks long. A keeper that greets nobody for half a minute is ended. Socket run/warden.sock, frames:
+ *   REQUEST {"op": "start", "workspace_id"} -> {"ret": {"record": ...}}
+ *   REQUEST {"op": "create", "record": {...}, "idempotency": {...}?}
+ *     -> {"ret": {"record": ...} | {"existing": {...}}}; what nobody waits for any more and has no
+ * idempotency is removed again REQUEST {"op": "remove", "workspace_id", "force": true?} -> {"ret": {}}:
+ * files, logs, record; ERROR_CONFLICT while a keeper lives, which force ends REQUEST {"op": "ping"} ->
+ * {"ret": {"pid": n}} */
 #ifndef WARDEN_WARDEN_H
 #define WARDEN_WARDEN_H
 

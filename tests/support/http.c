@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <strings.h>
+#include <unistd.h>
 
 void answer_clear(struct answer *a)
 {
@@ -132,8 +133,10 @@ struct answer http_send(const struct instance *i, const char *method, const char
     const struct http_options *o = options ? options : &none;
     struct answer a = { 0 };
     struct buffer body = BUFFER_INIT, headers = BUFFER_INIT;
-    if (!curl)
+    static __thread pid_t owner; /* whose connection it is: a forked child would share it */
+    if (!curl || owner != getpid())
         curl = curl_easy_init();
+    owner = getpid();
     curl_easy_reset(curl);
     char url[8192];
     snprintf(url, sizeof url, "%s%s", i->url, path);
