@@ -171,7 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     steps = (struct input){ data, size };
     after = 0;
     sigprocmask(SIG_BLOCK, NULL, &old);
-    holds(warden_run(config, "/bin/false") == 0);
+    holds(warden_run(config, "/bin/false", 0) == 0);
     sigprocmask(SIG_SETMASK, &old, NULL);
     for (size_t i = 0; i < PEERS; i++) {
         channel_free(peers[i]);
