@@ -5,6 +5,8 @@
 #include "lib/base/ids.h"
 #include "lib/base/process.h"
 
+#include "lib/base/steady.h"
+
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -328,6 +330,61 @@ START_TEST(process_names_signals)
 }
 END_TEST
 
+/* ---- ages ---- */
+#define SECOND INT64_C(1000000)
+#define DAY    (86400 * SECOND)
+
+static int64_t at(struct steady *s, int64_t boot_s, int64_t wall_us, const char *boot_id)
+{
+    struct steady_moment now = { .boot_us = boot_s * SECOND, .wall_us = wall_us };
+    snprintf(now.boot_id, sizeof now.boot_id, "%s", boot_id);
+    return steady_take(s, &now);
+}
+
+START_TEST(a_jump_of_the_wall_clock_ages_nothing)
+{
+    struct steady s = { 0 };
+    const int64_t wall = 1000 * DAY;
+    ck_assert_int_eq(at(&s, 5000, wall, "a"), wall);
+    ck_assert_int_eq(at(&s, 5060, wall + 61 * SECOND, "a"), wall + 61 * SECOND); /* put right a little */
+    int64_t jumped = wall + 31 * DAY;
+    ck_assert_int_lt(at(&s, 5120, jumped + 121 * SECOND, "a"), wall + 130 * SECOND);
+    struct steady again; /* another process goes on with what it knew */
+    json_auto_t *json = steady_to_json(&s);
+    steady_from_json(&again, json);
+    ck_assert_int_lt(at(&again, 8000, jumped + 3001 * SECOND, "a"), wall + 3010 * SECOND);
+    /* and back: all is as if it had not been */
+    struct steady back = again;
+    ck_assert_int_eq(at(&back, 8060, wall + 3061 * SECOND, "a"), wall + 3061 * SECOND);
+    /* after an hour there it is the time */
+    ck_assert_int_eq(at(&again, 8800, jumped + 3801 * SECOND, "a"), jumped + 3801 * SECOND);
+}
+END_TEST
+
+START_TEST(time_with_the_machine_off_counts_after_an_hour)
+{
+    struct steady s = { 0 };
+    const int64_t wall = 1000 * DAY;
+    at(&s, 90000, wall, "a");
+    int64_t later = wall + 40 * DAY;
+    ck_assert_int_lt(at(&s, 30, later, "b"), wall + 100 * SECOND);
+    ck_assert_int_lt(at(&s, 3000, later + 2970 * SECOND, "b"), wall + 3100 * SECOND);
+    ck_assert_int_lt(at(&s, 30, later + 6000 * SECOND, "c"), wall + 3200 * SECOND); /* the hour anew */
+    ck_assert_int_eq(at(&s, 3700, later + 9670 * SECOND, "c"), later + 9670 * SECOND);
+}
+END_TEST
+
+START_TEST(nonsense_about_clocks_is_forgotten)
+{
+    struct steady s;
+    json_auto_t *odd = json_pack("{s:s}", "boot_us", "x");
+    steady_from_json(&s, odd);
+    ck_assert(!s.known);
+    steady_from_json(&s, NULL);
+    ck_assert(!s.known);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("base");
@@ -348,6 +405,9 @@ int main(void)
     tcase_add_test(cases, process_is_not_taken_for_another);
     tcase_add_test(cases, process_child_starts_clean);
     tcase_add_test(cases, process_names_signals);
+    tcase_add_test(cases, a_jump_of_the_wall_clock_ages_nothing);
+    tcase_add_test(cases, time_with_the_machine_off_counts_after_an_hour);
+    tcase_add_test(cases, nonsense_about_clocks_is_forgotten);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

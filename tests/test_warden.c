@@ -3,6 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/process.h"
+#include "lib/base/steady.h"
 #include "lib/keeper/lost.h"
 #include "lib/warden/warden.h"
 #include "tests/support/house.h"
@@ -598,6 +599,71 @@ START_TEST(test_sweep)
 }
 END_TEST
 
+/* As if the wall clock had stood that much earlier when it was looked at last. */
+static void jump_clock(int64_t jump_s, int64_t ago_s)
+{
+    struct steady clock = { 0 };
+    steady_look(&clock);
+    clock.last.wall_us -= jump_s * 1000000;
+    if (ago_s > 0) { /* it is known, and has stayed since */
+        clock.last.wall_us += jump_s * 1000000;
+        clock.held_us = jump_s * 1000000;
+        clock.jumped_us = clock.last.boot_us - ago_s * 1000000;
+    }
+    json_auto_t *json = steady_to_json(&clock);
+    ck_assert_int_eq(state_put_clock(house.state, json, NULL), 0);
+}
+
+START_TEST(test_clock_jumps)
+{
+    static const char *const settings[] = { "WORKSPACE_KEEP=86400", "WORKSPACE_EVENT_LOG_TTL=3600", NULL };
+    char id[ID_SIZE];
+    struct told told = { 0 };
+    begin(settings);
+    create(id);
+    run(id, "echo x", &told);
+    stop(id);
+    usleep(200000);
+    age(id, "used_us", 31 * 86400);
+    age(id, "created_us", 31 * 86400);
+    age(id, "stopped_us", 31 * 86400);
+    _cleanup_free_ char *logs = config_path(house.config, "events", id);
+    jump_clock(31 * 86400, 0);
+    sweep();
+    sweep(); /* it was remembered */
+    ck_assert(house_wait_state(&house, id, "stopped", 0));
+    ck_assert_int_eq(access(logs, F_OK), 0);
+    jump_clock(31 * 86400, 3601);
+    sweep();
+    ck_assert(house_wait_state(&house, id, "gone", 0));
+    told_clear(&told);
+    unsetenv("WORKSPACE_KEEP");
+    unsetenv("WORKSPACE_EVENT_LOG_TTL");
+    end();
+}
+END_TEST
+
+/* Locks of workspaces that are gone, or never came to be. */
+START_TEST(test_no_locks_are_left)
+{
+    char id[ID_SIZE];
+    begin(NULL);
+    create(id);
+    stop(id);
+    json_auto_t *removed = talk_ask(desk, remove_message(id));
+    ck_assert_int_eq(talk_error(removed), 0);
+    json_auto_t *again = talk_ask(desk, remove_message(id));
+    ck_assert_int_eq(talk_error(again), ERROR_NOT_FOUND);
+    json_auto_t *nobody = talk_ask(desk, start_message(id));
+    ck_assert_int_eq(talk_error(nobody), ERROR_NOT_FOUND);
+    _cleanup_free_ char *leaf = xasprintf("%s.lock", id);
+    _cleanup_free_ char *lock = config_path(house.config, "run", leaf);
+    usleep(300000);
+    ck_assert_int_ne(access(lock, F_OK), 0);
+    end();
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     int status = house_main(argc, argv);
@@ -606,10 +672,12 @@ int main(int argc, char **argv)
     setenv("HOUSE_QUIET", "1", 0);
     Suite *suite = suite_create("warden");
     TCase *tcase = tcase_create("warden");
-    const TTest *tests[] = { test_create,       test_same_key,        test_too_many,   test_join,
-                             test_many_at_once, test_back_off,        test_mend,       test_start_after_death,
-                             test_adopt,        test_create_again,    test_ends_alone, test_remove,
-                             test_remove_dead,  test_remove_by_force, test_take_back,  test_sweep };
+    const TTest *tests[] = { test_create,       test_same_key,          test_too_many,
+                             test_join,         test_many_at_once,      test_back_off,
+                             test_mend,         test_start_after_death, test_adopt,
+                             test_create_again, test_ends_alone,        test_remove,
+                             test_remove_dead,  test_remove_by_force,   test_take_back,
+                             test_sweep,        test_clock_jumps,       test_no_locks_are_left };
     for (size_t i = 0; i < N_ELEMENTS(tests); i++)
         tcase_add_test(tcase, tests[i]);
     tcase_set_timeout(tcase, 60);

@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/memory.h"
+#include "lib/base/steady.h"
 #include "lib/driver/driver.h"
 #include "lib/keeper/flusher.h"
 #include "lib/keeper/keeper.h"
@@ -138,6 +139,7 @@ struct keeper {
     int64_t active_ms;            /* last request, or last end of an exec */
     int64_t idle_s;               /* 0 = none */
     int64_t idle_ms, absolute_ms; /* deadlines; INT64_MAX = none */
+    struct steady clock;          /* by which logs age */
     int64_t enforce_ms, prune_ms;
     bool enforce_over;
     int64_t enforce_kills; /* where the driver does not count itself */

@@ -66,7 +66,10 @@ static void tell_failure(struct keeper *k, const struct error *err)
 {
     json_auto_t *line = json_object();
     json_object_set_new(line, "error", error_pack(err));
-    log_warning("workspace=%s could not start: %s", k->workspace_id, err->message);
+    /* removed, or started by another, just before: that happens */
+    bool usual = err->code == ERROR_NOT_FOUND || err->code == ERROR_CONFLICT;
+    log_write(usual ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "workspace=%s could not start: %s", k->workspace_id,
+              err->message);
     keeper_ready(k, line);
 }
 

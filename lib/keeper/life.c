@@ -26,6 +26,9 @@ void life_begin(struct keeper *k)
     k->enforce_over = k->driver->enforce == NULL;
     k->journal.shed_ms = INT64_MAX;
     k->prune_ms = clock_boottime_ms() + PRUNE_EVERY_MS;
+    json_auto_t *clock = NULL;
+    state_get_clock(k->state, &clock);
+    steady_from_json(&k->clock, clock);
     set_deadlines(k, spec_seconds(k, "timeout_seconds"), spec_seconds(k, "idle_timeout_seconds"));
 }
 
@@ -86,7 +89,7 @@ static void enforce(struct keeper *k, int64_t now)
 static void prune(struct keeper *k, int64_t now)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
-    int64_t before_us = clock_wall_us() - k->config->event_log_ttl * 1000000;
+    int64_t before_us = steady_look(&k->clock) - k->config->event_log_ttl * 1000000;
     size_t removed = 0;
     if (events_prune(k->events, before_us, &removed, &err) < 0)
         log_debug("%s: cannot prune the log: %s", k->workspace_id, err.message);

@@ -445,6 +445,14 @@ static void write_failure(struct keeper *k, const struct error *why)
         log_error("%s: cannot write the record: %s", k->workspace_id, err.message);
 }
 
+/* Whoever waits for it finds that its name is gone, and makes it anew. */
+static void forget_lock(struct keeper *k)
+{
+    _cleanup_free_ char *leaf = xasprintf("%s.lock", k->workspace_id);
+    _cleanup_free_ char *path = config_path(k->config, "run", leaf);
+    unlink(path);
+}
+
 void keeper_undo(struct keeper *k, const struct error *why)
 {
     end_half_made(k);
@@ -457,4 +465,6 @@ void keeper_undo(struct keeper *k, const struct error *why)
         forget_logs(k);
     else if (k->record != NULL)
         write_failure(k, why);
+    if (k->lock_fd >= 0 && has_no_record(k))
+        forget_lock(k);
 }

@@ -129,7 +129,7 @@ static struct events_reader *open_reader(const struct events_cache *c, const cha
 struct events_reader *events_cache_get(struct events_cache *c, const char *workspace_id, struct error *err)
 {
     if (!id_is_valid(ID_WORKSPACE, workspace_id)) {
-        error_set(err, ERROR_NOT_FOUND, "no such workspace");
+        error_set(err, ERROR_NOT_FOUND, "there is no workspace %.64s", workspace_id ? workspace_id : "");
         return NULL;
     }
     long at = find(c, workspace_id);

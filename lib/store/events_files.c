@@ -159,7 +159,8 @@ static int throw_all_away(const char *events, const char *trash, const char *wor
 int events_discard(const char *state_dir, const char *workspace_id, struct error *err)
 {
     if (!id_is_valid(ID_WORKSPACE, workspace_id))
-        return error_set(err, ERROR_NOT_FOUND, "no such workspace");
+        return error_set(err, ERROR_NOT_FOUND, "there is no workspace %.64s",
+                         workspace_id ? workspace_id : "");
     _cleanup_free_ char *events = xasprintf("%s/events", state_dir),
                         *trash = xasprintf("%s/trash", state_dir);
     if (io_ensure_directory(trash, 0770, err) < 0)

@@ -251,7 +251,8 @@ static int open_all(struct events_writer *w, struct error *err)
 struct events_writer *events_writer_open(const struct events_options *options, struct error *err)
 {
     if (!id_is_valid(ID_WORKSPACE, options->workspace_id)) {
-        error_set(err, ERROR_NOT_FOUND, "no such workspace");
+        error_set(err, ERROR_NOT_FOUND, "there is no workspace %.64s",
+                  options->workspace_id ? options->workspace_id : "");
         return NULL;
     }
     struct events_writer *w = xcalloc(1, sizeof *w);

@@ -54,6 +54,9 @@ int state_list_workspaces(struct state *s, const char *owner, const char *after,
 int state_find_idempotency(struct state *s, const char *principal, const char *key, json_t **ret,
                            struct error *err);
 int state_prune(struct state *s, int64_t now_s, struct error *err); /* expired idempotency records */
+/* What is known of the machine's clocks (lib/base/steady.h), for who counts ages. */
+void state_get_clock(struct state *s, json_t **ret); /* NULL = nothing yet, or it cannot be read */
+int state_put_clock(struct state *s, const json_t *clock, struct error *err);
 
 /* Tokens: key = SHA-256 in hex of the token; record {v, id, principal, scopes [..], workspace_id?,
  * created_at, hash}. */

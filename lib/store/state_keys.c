@@ -128,3 +128,34 @@ int state_prune(struct state *s, int64_t now_s, struct error *err)
         return -1;
     return json_array_size(expired) == 0 ? 0 : transaction_write(s, prune_body, &a, err);
 }
+
+/* ---- clocks ---- */
+struct clock_arguments {
+    const json_t *put;
+    json_t *got;
+};
+
+static int get_clock_body(struct transaction *t, void *user, struct error *err)
+{
+    struct clock_arguments *a = user;
+    return transaction_get(t, TABLE_META, "clock", &a->got, err) < 0 ? -1 : 0;
+}
+
+static int put_clock_body(struct transaction *t, void *user, struct error *err)
+{
+    struct clock_arguments *a = user;
+    return transaction_put(t, TABLE_META, "clock", a->put, err);
+}
+
+void state_get_clock(struct state *s, json_t **ret)
+{
+    struct clock_arguments a = { .got = NULL };
+    transaction_read(s, get_clock_body, &a, NULL);
+    *ret = a.got;
+}
+
+int state_put_clock(struct state *s, const json_t *clock, struct error *err)
+{
+    struct clock_arguments a = { .put = clock };
+    return transaction_write(s, put_clock_body, &a, err);
+}

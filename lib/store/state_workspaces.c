@@ -29,7 +29,7 @@ static const char *member(const json_t *record, const char *name)
 
 static int not_found(const char *id, struct error *err)
 {
-    return error_set(err, ERROR_NOT_FOUND, "no such workspace: %.64s", id);
+    return error_set(err, ERROR_NOT_FOUND, "there is no workspace %.64s", id);
 }
 
 /* ---- one record ---- */

@@ -28,6 +28,12 @@ int chore_lock(const struct chore *c, const char *id, struct error *err)
     return rc < 0 ? -1 : fd;
 }
 
+void chore_forget_lock(const struct chore *c, const char *id)
+{
+    _cleanup_free_ char *lock = run_path(c->config, id, "lock");
+    unlink(lock);
+}
+
 bool chore_is_live(const json_t *record)
 {
     const char *state = json_string_value(json_object_get(record, "state"));
@@ -142,6 +148,8 @@ static int mend(const struct chore *c, const char *id, struct error *err)
     if (lock_fd < 0)
         return -1;
     int rc = chore_mend_locked(c, id, err);
+    if (rc < 0 && err->code == ERROR_NOT_FOUND)
+        chore_forget_lock(c, id);
     return rc < 0 && err->code == ERROR_NOT_FOUND ? (error_clear(err), 0) : rc; /* removed meanwhile */
 }
 
@@ -160,7 +168,10 @@ int chore_remove_locked(const struct chore *c, const char *id, struct error *err
 static int remove_one(const struct chore *c, const char *id, struct error *err)
 {
     _cleanup_close_ int lock_fd = chore_lock(c, id, err);
-    return lock_fd < 0 ? -1 : chore_remove_locked(c, id, err);
+    int rc = lock_fd < 0 ? -1 : chore_remove_locked(c, id, err);
+    if (lock_fd >= 0 && rc < 0 && err->code == ERROR_NOT_FOUND)
+        chore_forget_lock(c, id);
+    return rc;
 }
 
 /* ---- table ---- */
