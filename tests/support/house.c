@@ -343,14 +343,22 @@ struct line house_keep(struct house *h, const char *id, json_t *record)
     return line;
 }
 
-pid_t house_start_warden(struct house *h)
+static pid_t warden_spawn(const struct house *h)
 {
     pid_t pid = fork();
     if (pid == 0) {
         execl("/proc/self/exe", "test", "warden", "--state", h->dir, NULL);
         _exit(127);
     }
-    int64_t deadline = clock_boottime_ms() + 10000;
+    return pid;
+}
+
+/* A warden ends itself while a child of one that was killed still holds the lock for a moment: then another
+ * is started. */
+pid_t house_start_warden(struct house *h)
+{
+    pid_t pid = warden_spawn(h);
+    int64_t deadline = clock_boottime_ms() + 20000;
     while (clock_boottime_ms() < deadline) {
         struct talk *t = talk_open(h, "warden.sock");
         json_t *pong = t != NULL ? talk_ask(t, json_pack("{s:s}", "op", "ping")) : NULL;
@@ -360,6 +368,8 @@ pid_t house_start_warden(struct house *h)
         if (answered == pid)
             return pid;
         usleep(2000);
+        if (waitpid(pid, NULL, WNOHANG) == pid)
+            pid = warden_spawn(h);
     }
     ck_abort_msg("the warden does not answer");
     return -1;
