@@ -61,6 +61,13 @@ static void append_line(struct buffer *out, const char *name, const char *value)
     buffer_append_text(out, "\r\n");
 }
 
+/* On the way to the client one proxy holds an answer back to its end (nginx), another to compress it. */
+static void append_for_proxies(struct buffer *out, bool streams)
+{
+    buffer_append_text(out, streams ? "Cache-Control: no-store, no-transform\r\nX-Accel-Buffering: no\r\n"
+                                    : "Cache-Control: no-store\r\n");
+}
+
 void reply_head(struct buffer *out, int status, const char *content_type, const char *headers,
                 const char *request_id, int64_t length)
 {
@@ -70,11 +77,9 @@ void reply_head(struct buffer *out, int status, const char *content_type, const 
     if (content_type != NULL)
         append_line(out, "Content-Type: ", content_type);
     append_length(out, status, length);
-    buffer_append_text(out, "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
+    append_for_proxies(out, content_type != NULL && strncmp(content_type, "text/event-stream", 17) == 0);
+    buffer_append_text(out, "X-Content-Type-Options: nosniff\r\n");
     append_line(out, "X-Request-Id: ", request_id);
-    /* nginx buffers an answer to its end unless told not to. */
-    if (content_type != NULL && strncmp(content_type, "text/event-stream", 17) == 0)
-        buffer_append_text(out, "X-Accel-Buffering: no\r\n");
     if (log_enabled(LOG_LEVEL_DEBUG)) {
         buffer_append_text(out, "X-Worker: ");
         buffer_append_i64(out, getpid());
