@@ -256,7 +256,7 @@ START_TEST(opening_on_a_full_disk_is_an_error)
         drop_ballast(disk);
         struct error ignored = ERROR_INIT;
         events_discard(disk, workspace, &ignored);
-        _cleanup_free_ char *trash = xasprintf("%s/trash", disk);
+        _cleanup_free_ char *trash = xasprintf("%s/events/.trash", disk);
         io_remove_tree(AT_FDCWD, trash, NULL);
     }
     struct events_writer *w = logs_open(disk, workspace, 64 * KB, MB);

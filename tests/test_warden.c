@@ -422,9 +422,9 @@ static size_t entries_of(const char *name)
 static bool wait_for_empty_trash(void)
 {
     int64_t deadline = clock_boottime_ms() + 10000;
-    while (entries_of("trash") > 0 && clock_boottime_ms() < deadline)
+    while (entries_of("workspaces/.trash") + entries_of("events/.trash") > 0 && clock_boottime_ms() < deadline)
         usleep(10000);
-    return entries_of("trash") == 0;
+    return entries_of("workspaces/.trash") + entries_of("events/.trash") == 0;
 }
 
 static json_t *remove_message(const char *id)

@@ -22,7 +22,7 @@ int io_inherit_owner(int dirfd, int fd, struct error *err);
 int io_remove_tree(int dirfd, const char *name, struct error *err);
 int io_set_nonblocking(int fd, struct error *err);
 /* UNIX stream sockets, close-on-exec and non-blocking; paths over 60 bytes go through /proc/self/fd of their
- * directory. listen: unlinks an old one first (hold a lock before), mode and owner as the directory's. */
+ * directory. listen: takes the place of an old one (hold a lock before), mode and owner as the directory's. */
 int io_listen_unix(const char *path, mode_t mode, int backlog, struct error *err);
 int io_connect_unix(const char *path, struct error *err); /* ERROR_UNAVAILABLE where nobody listens */
 /* 1 = got it: *ret_fd holds the lock until closed; 0 = another holds it; -1 = error. flock(2). Creates the

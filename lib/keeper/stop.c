@@ -3,6 +3,7 @@
  * that the warden does it later. A removal needs nothing written first: it is what makes room on a full disk.
  */
 #include "lib/base/io.h"
+#include "lib/base/trash.h"
 #include "lib/keeper/internal.h"
 
 #include <errno.h>
@@ -93,41 +94,31 @@ static void drop_logs(struct keeper *k)
     events_writer_drop(STEAL(k->events));
 }
 
-/* Renamed out of sight now; the warden empties the trash. */
-static int discard_files(struct keeper *k, const char *trash, const char *name, struct error *err)
-{
-    _cleanup_free_ char *from = config_path(k->config, "workspaces", k->workspace_id);
-    _cleanup_free_ char *to = xasprintf("%s/%s", trash, name);
-    if (io_ensure_directory(trash, 0700, err) < 0)
-        return -1;
-    if (rename(from, to) < 0 && errno != ENOENT)
-        return error_errno(err, ERROR_INTERNAL, errno, "cannot remove the workspace's files");
-    return 0;
-}
-
 /* On a disk so full that not even this can be written, the files that are in the trash already make room. */
-static int discard_record(struct keeper *k, const char *trash, const char *name, struct error *err)
+static int discard_record(struct keeper *k, const char *workspaces, const char *name, struct error *err)
 {
     _cleanup_error_ struct error problem = ERROR_INIT;
     if (state_remove_workspace(k->state, k->workspace_id, false, &problem) == 0)
         return 0;
-    _cleanup_close_ int fd = open(trash, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int fd = trash_open(workspaces);
     if (problem.code == ERROR_FULL && fd >= 0 && io_remove_tree(fd, name, NULL) == 0)
         return state_remove_workspace(k->state, k->workspace_id, false, err);
     error_move(err, &problem);
     return -1;
 }
 
+/* Out of sight now; the warden empties the trash. */
 static int discard_all(struct keeper *k, struct error *err)
 {
     char random[9];
     id_random_hex(random, 8);
-    _cleanup_free_ char *trash = config_path(k->config, "trash", NULL);
+    _cleanup_free_ char *workspaces = config_path(k->config, "workspaces", NULL);
     _cleanup_free_ char *name = xasprintf("%s-%s", k->workspace_id, random);
     drop_logs(k);
-    if (discard_files(k, trash, name, err) < 0 ||
-        events_discard(k->config->state_dir, k->workspace_id, err) < 0 ||
-        discard_record(k, trash, name, err) < 0)
+    if (trash_put(workspaces, k->workspace_id, name, err) < 0)
+        return error_wrap(err, "the workspace's files");
+    if (events_discard(k->config->state_dir, k->workspace_id, err) < 0 ||
+        discard_record(k, workspaces, name, err) < 0)
         return -1;
     _cleanup_free_ char *lock = xasprintf("%s.lock", k->workspace_id);
     _cleanup_free_ char *path = config_path(k->config, "run", lock);

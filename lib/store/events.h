@@ -144,7 +144,7 @@ int events_read(struct events_reader *r, const char *exec_id, uint64_t cursor, s
  * or front had the next. Late events are left out. Else as events_read. */
 int events_read_ends(struct events_reader *r, const char *exec_id, struct exec_head *ret_head,
                      events_take *front, events_take *back, void *user, struct error *err);
-/* Removes <state_dir>/events/<ws> by renaming it into <state_dir>/trash. */
+/* Removes <state_dir>/events/<ws> by moving it into its trash. */
 int events_discard(const char *state_dir, const char *workspace_id, struct error *err);
 /* Walks everything, checks CRCs and order: for doctor and tests. */
 int events_verify(struct events_reader *r, struct error *err);

@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/log.h"
+#include "lib/base/trash.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -125,14 +126,12 @@ static bool is_of_workspace(const char *name, const char *workspace_id)
            (name[length] == '\0' || strncmp(name + length, ".damaged-", 9) == 0);
 }
 
-static int throw_away(int events_fd, int trash_fd, const char *name, struct error *err)
+static int throw_away(const char *events, const char *name, struct error *err)
 {
     char random[9];
     id_random_hex(random, 8);
     _cleanup_free_ char *target = xasprintf("%s.events-%s", name, random);
-    if (renameat(events_fd, name, trash_fd, target) < 0 && errno != ENOENT)
-        return error_errno(err, ERROR_INTERNAL, errno, "remove the log");
-    return 0;
+    return trash_put(events, name, target, err) == 0 ? 0 : error_wrap(err, "the log");
 }
 
 static void close_directory(DIR **directory)
@@ -141,17 +140,13 @@ static void close_directory(DIR **directory)
         closedir(*directory);
 }
 
-static int throw_all_away(const char *events, const char *trash, const char *workspace_id, struct error *err)
+static int throw_all_away(const char *events, const char *workspace_id, struct error *err)
 {
     __attribute__((cleanup(close_directory))) DIR *directory = opendir(events);
     if (!directory)
         return errno == ENOENT ? 0 : error_errno(err, ERROR_INTERNAL, errno, "open the logs");
-    _cleanup_close_ int trash_fd = open(trash, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (trash_fd < 0)
-        return error_errno(err, ERROR_INTERNAL, errno, "open the trash");
     for (struct dirent *entry; (entry = readdir(directory));)
-        if (is_of_workspace(entry->d_name, workspace_id) &&
-            throw_away(dirfd(directory), trash_fd, entry->d_name, err) < 0)
+        if (is_of_workspace(entry->d_name, workspace_id) && throw_away(events, entry->d_name, err) < 0)
             return -1;
     return 0;
 }
@@ -161,9 +156,6 @@ int events_discard(const char *state_dir, const char *workspace_id, struct error
     if (!id_is_valid(ID_WORKSPACE, workspace_id))
         return error_set(err, ERROR_NOT_FOUND, "there is no workspace %.64s",
                          workspace_id ? workspace_id : "");
-    _cleanup_free_ char *events = xasprintf("%s/events", state_dir),
-                        *trash = xasprintf("%s/trash", state_dir);
-    if (io_ensure_directory(trash, 0770, err) < 0)
-        return -1;
-    return throw_all_away(events, trash, workspace_id, err);
+    _cleanup_free_ char *events = xasprintf("%s/events", state_dir);
+    return throw_all_away(events, workspace_id, err);
 }

@@ -4,6 +4,7 @@
 
 #include "lib/base/io.h"
 #include "lib/base/log.h"
+#include "lib/base/trash.h"
 #include "lib/driver/driver.h"
 #include "lib/keeper/lost.h"
 
@@ -52,16 +53,13 @@ int chore_end_sandbox(const struct chore *c, const json_t *record, const json_t 
     return driver->terminate(c->config, NULL, handle, err);
 }
 
-static int rename_into_trash(const struct chore *c, const char *id, struct error *err)
+static int discard_files(const struct chore *c, const char *id, struct error *err)
 {
     char random[9];
     id_random_hex(random, 8);
-    _cleanup_free_ char *leaf = xasprintf("%s-%s", id, random);
-    _cleanup_free_ char *from = config_path(c->config, "workspaces", id),
-                        *to = config_path(c->config, "trash", leaf);
-    if (rename(from, to) < 0 && errno != ENOENT)
-        return error_errno(err, ERROR_INTERNAL, errno, "cannot remove the workspace's files");
-    return 0;
+    _cleanup_free_ char *name = xasprintf("%s-%s", id, random);
+    _cleanup_free_ char *workspaces = config_path(c->config, "workspaces", NULL);
+    return trash_put(workspaces, id, name, err) == 0 ? 0 : error_wrap(err, "the workspace's files");
 }
 
 /* On a disk so full that not even this can be written, what lies in the trash already makes room. */
@@ -78,7 +76,7 @@ static int discard_record(const struct chore *c, const char *id, bool forget_key
 
 static int discard(const struct chore *c, const char *id, bool forget_key, struct error *err)
 {
-    if (rename_into_trash(c, id, err) < 0 || events_discard(c->config->state_dir, id, err) < 0 ||
+    if (discard_files(c, id, err) < 0 || events_discard(c->config->state_dir, id, err) < 0 ||
         discard_record(c, id, forget_key, err) < 0)
         return -1;
     _cleanup_free_ char *socket = run_path(c->config, id, "sock"), *lock = run_path(c->config, id, "lock");

@@ -1,5 +1,6 @@
-/* Empties <state_dir>/trash, whatever lies there and however it is protected. As slowly as the machine's
- * other work wants. */
+/* Empties the trash of workspaces and logs, whatever lies there and however it is protected. As slowly as the
+ * machine's other work wants. */
+#include "lib/base/trash.h"
 #include "lib/base/io.h"
 #include "lib/base/log.h"
 #include "lib/warden/chore.h"
@@ -19,7 +20,8 @@ static void be_nice(void)
     syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
 }
 
-static int empty(DIR *dir, struct error *err)
+/* How many entries could not be removed. */
+static int empty(DIR *dir)
 {
     int failed = 0;
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
@@ -31,13 +33,24 @@ static int empty(DIR *dir, struct error *err)
         log_warning("trash: %s", one.message);
         failed++;
     }
+    return failed;
+}
+
+static int empty_trash_of(const struct chore *c, const char *room, struct error *err)
+{
+    _cleanup_free_ char *directory = config_path(c->config, room, NULL);
+    int fd = trash_open(directory);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (dir == NULL)
+        return errno == ENOENT ? 0 : error_errno(err, ERROR_INTERNAL, errno, "cannot open the trash");
+    int failed = empty(dir);
+    closedir(dir);
     return failed == 0 ? 0 : error_set(err, ERROR_INTERNAL, "%d entries could not be removed", failed);
 }
 
 int chore_trash(const struct chore *c, const char *unused, struct error *err)
 {
     _cleanup_free_ char *lock = config_path(c->config, "run", "trash.lock");
-    _cleanup_free_ char *path = config_path(c->config, "trash", NULL);
     _cleanup_close_ int lock_fd = -1;
     (void)unused;
     be_nice();
@@ -50,10 +63,6 @@ int chore_trash(const struct chore *c, const char *unused, struct error *err)
         error_move(err, &problem);
         return -1;
     }
-    DIR *dir = opendir(path);
-    if (dir == NULL)
-        return errno == ENOENT ? 0 : error_errno(err, ERROR_INTERNAL, errno, "cannot open the trash");
-    int rc = empty(dir, err);
-    closedir(dir);
-    return rc;
+    int files = empty_trash_of(c, "workspaces", err);
+    return empty_trash_of(c, "events", files < 0 ? NULL : err) < 0 ? -1 : files;
 }

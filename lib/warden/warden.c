@@ -1,6 +1,7 @@
 /* The warden's main: one for each state directory, by lock; its socket and its loop. What is to be done for a
  * workspace is place.c's. */
 #include "lib/base/io.h"
+#include "lib/base/trash.h"
 #include "lib/schema/field.h"
 #include "lib/warden/internal.h"
 #include "lib/warden/settings.h"
@@ -134,7 +135,7 @@ static int block_signals(struct error *err)
 
 static int make_folders(const struct config *config, struct error *err)
 {
-    static const char *const names[] = { "run", "workspaces", "events", "trash" };
+    static const char *const names[] = { "run", "workspaces/" TRASH_NAME, "events/" TRASH_NAME };
     for (size_t i = 0; i < N_ELEMENTS(names); i++) {
         _cleanup_free_ char *path = config_path(config, names[i], NULL);
         if (io_ensure_directory(path, 0700, err) < 0)

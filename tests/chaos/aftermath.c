@@ -159,7 +159,7 @@ static bool is_empty(const char *path)
 
 static void wait_trash(const struct instance *i)
 {
-    _cleanup_free_ char *path = xasprintf("%s/trash", instance_state(i));
+    _cleanup_free_ char *path = xasprintf("%s/workspaces/.trash", instance_state(i));
     for (long long deadline = now_ms() + SETTLE_MS; now_ms() < deadline; sleep_ms(50))
         if (is_empty(path))
             return;
