@@ -39,13 +39,22 @@ static bool is_spare(pid_t pid)
     return false;
 }
 
+/* A process that a killed warden was just starting keeps its socket listening, and its lock, until it has
+ * become its program. */
+static bool is_alive(pid_t pid)
+{
+    _cleanup_close_ int pidfd = process_pidfd_open(pid);
+    return pidfd >= 0 ? process_pidfd_wait(pidfd, 0) == 0 : errno != ESRCH && errno != EINVAL;
+}
+
 bool warden_look(const struct config *config, struct warden_seen *ret)
 {
     struct ucred peer;
     socklen_t size = sizeof(peer);
     _cleanup_free_ char *path = config_path(config, "run/warden.sock", NULL);
     _cleanup_close_ int fd = io_connect_unix(path, NULL);
-    if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || size != sizeof(peer))
+    if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || size != sizeof(peer) ||
+        !is_alive(peer.pid))
         return false;
     *ret = (struct warden_seen){ .pid = peer.pid, .uid = peer.uid, .spare = is_spare(peer.pid) };
     return true;
