@@ -37,8 +37,8 @@ START_TEST(first_output_is_read_while_the_command_runs)
 }
 END_TEST
 
-/* With X-Worker (LOG_LEVEL=debug) the test sees which worker answered. A quiet kernel gives every request to the same
- * one, so that one is stopped while its input is read. */
+/* With X-Worker (LOG_LEVEL=debug) the test sees which worker answered. A quiet kernel gives every request to
+ * the same one, so that one is stopped while its input is read. */
 START_TEST(input_by_one_worker_is_read_by_another)
 {
     char ex[40], path[240], first[32] = "", other[32] = "";
@@ -61,7 +61,8 @@ START_TEST(input_by_one_worker_is_read_by_another)
         struct answer read = http_send(the, "GET", path, NULL);
         ck_assert_int_eq(process_pidfd_signal(writer, SIGCONT), 0);
         answer_header(&read, "X-Worker", other, sizeof other);
-        ck_assert_msg(first[0] && other[0] && strcmp(first, other) != 0, "one worker twice: '%s' '%s'", first, other);
+        ck_assert_msg(first[0] && other[0] && strcmp(first, other) != 0, "one worker twice: '%s' '%s'", first,
+                      other);
         answer_clear(&read);
     }
     exec_send(the, ws, ex, "", true);

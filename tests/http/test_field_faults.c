@@ -1,43 +1,46 @@
+/* clang-format off */
 /* What users of systems like this one have met in public, each as a test. Where the test stands:
  *
  * output
  *   characters cut by a read become replacement marks      test_exec characters_are_never_split
  *   one byte that is no text fails the whole run           test_exec random_bytes_are_exact
- *   control bytes make an answer six times as long         test_exec
- * pages_hold_their_bound_whatever_the_bytes a tool's redrawn lines are changed on the way          here
- * redrawn_lines_stay_as_they_are a program that dies at once takes its words with it    here
- * quick_deaths_lose_nothing a finished command turns into a failed one             here an_end_is_durable a
- * lost connection takes the tail or the run with it    here who_goes_away_loses_nothing a reader that
- * reconnects misses records and never knows   here who_goes_away_loses_nothing, exec_follow (every seq)
- *   finished, too far and too late all look the same       here a_cursor_says_where_the_reader_is, test_exec
- *                                                          log_limit_is_kept_and_told
+ *   control bytes make an answer six times as long         test_exec pages_hold_their_bound_whatever_the_bytes
+ *   a tool's redrawn lines are changed on the way          here redrawn_lines_stay_as_they_are
+ *   a program that dies at once takes its words with it    here quick_deaths_lose_nothing
+ *   a finished command turns into a failed one             here an_end_is_durable
+ *   a lost connection takes the tail or the run with it    here who_goes_away_loses_nothing
+ *   a reader that reconnects misses records unawares       here who_goes_away_loses_nothing, exec_follow (every seq)
+ *   finished, too far and too late all look the same       here a_cursor_says_where_the_reader_is, test_exec log_limit_is_kept_and_told
  *   a quiet stream is cut or hangs unseen                  here a_quiet_stream_shows_that_it_lives
  *   the idle clock ends a workspace in the middle of a run test_keeper test_idle
  *   reading on costs more the longer the log is            test_page test_output_price, test_speed
  *   full pipes lock command and reader against each other  here full_pipes_lock_nobody
- *   a here-document or a background child never returns    test_exec ends_are_told_as_they_are,
- *                                                          background_children_do_not_hold_the_exit
+ *   a here-document or a background child never returns    test_exec ends_are_told_as_they_are, background_children_do_not_hold_the_exit
  *   an end by a signal is told as -1                       test_exec ends_are_told_as_they_are
  *   what could not start runs for ever                     here starts_that_fail_are_told
  *   the last bytes before an end are missing               here the_last_bytes_are_there
  * hanging, running away
  *   descendants live on after a timeout                    test_terminal a_timeout_ends_the_whole_tree
- *   a prompt waits for ever                                here nobody_is_asked, test_terminal
- * waiting_for_input_is_shown Ctrl-C ends the whole sandbox                          here
- * an_interrupt_reaches_one_command terminals a size of nothing by nothing test_terminal
- * a_terminal_has_a_name_and_a_size a lost connection looks like an ended session          here
- * an_end_is_durable, ends_are_told_apart an end of input in the middle of a line                test_terminal
- * end_of_file_reaches_a_terminal_program between client and gateway events arrive in one lump here
- * events_come_one_by_one a call lasts longer than its client waits              test_exec
- * synchronous_exec_answers_or_hands_out_a_handle too many who wait hang instead of being told test_slow
- * parked_polls_are_bounded an answer is too long for its client                   exec_follow (every page),
- * test_page test_bounds a schema is too large to be imported                   test_ops test_documents limits
+ *   a prompt waits for ever                                here nobody_is_asked, test_terminal waiting_for_input_is_shown
+ *   Ctrl-C ends the whole sandbox                          here an_interrupt_reaches_one_command
+ * terminals
+ *   a size of nothing by nothing                           test_terminal a_terminal_has_a_name_and_a_size
+ *   a lost connection looks like an ended session          here an_end_is_durable, ends_are_told_apart
+ *   an end of input in the middle of a line                test_terminal end_of_file_reaches_a_terminal_program
+ * between client and gateway
+ *   events arrive in one lump                              here events_come_one_by_one
+ *   a call lasts longer than its client waits              test_exec synchronous_exec_answers_or_hands_out_a_handle
+ *   too many who wait hang instead of being told           test_slow parked_polls_are_bounded
+ *   an answer is too long for its client                   exec_follow (every page), test_page test_bounds
+ *   a schema is too large to be imported                   test_ops test_documents
+ * limits
  *   out of memory looks like any kill                      here out_of_memory_is_told
- *   a full disk takes the gateway with it                  here a_full_workspace_is_its_own_problem,
- * test_full a place that can be written has no bound               test_escape
- * full_temporary_places_are_bounded; the workspace's own files are bounded by their file system alone names
- * do not resolve, or by a server nobody chose      here names_resolve_as_on_the_host a link in a repository
- * leads to a secret               test_escape every_attempt_is_refused */
+ *   a full disk takes the gateway with it                  here a_full_workspace_is_its_own_problem, test_full
+ *   a place that can be written has no bound               test_escape full_temporary_places_are_bounded; the workspace's own files
+ *                                                          are bounded by their file system alone
+ *   names do not resolve, or by a server nobody chose      here names_resolve_as_on_the_host
+ *   a link in a repository leads to a secret               test_escape every_attempt_is_refused */
+/* clang-format on */
 #include "lib/base/buffer.h"
 #include "lib/base/io.h"
 #include "tests/support/inside.h"
