@@ -133,8 +133,11 @@ struct answer http_send(const struct instance *i, const char *method, const char
     const struct http_options *o = options ? options : &none;
     struct answer a = { 0 };
     struct buffer body = BUFFER_INIT, headers = BUFFER_INIT;
-    static __thread pid_t owner; /* whose connection it is: a forked child would share it */
-    if (!curl || owner != getpid())
+    static __thread pid_t
+        owner; /* whose connection it is: a forked child would share it, so closes its copy */
+    if (owner != getpid())
+        http_thread_end();
+    if (!curl)
         curl = curl_easy_init();
     owner = getpid();
     curl_easy_reset(curl);
