@@ -189,7 +189,7 @@ $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(LIBRARY)
 	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $(FUZZ_LINK_$*) -o $@ $^ $(TEST_LIBS)
 fuzz: deps
 	@$(MAKE) --no-print-directory deps PACKAGES="clang libclang-rt-dev"
-	@$(MAKE) --no-print-directory BUILD=build/fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined CFLAGS='-O1 -g' \
+	@$(MAKE) --no-print-directory BUILD=build/fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined CFLAGS='-O2 -g' \
 	  $(patsubst %,build/fuzz/tests/fuzz/fuzz_%,$(FUZZ_ONLY))
 	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS) $(FUZZ_JOBS) $(FUZZ_ONLY)
 
