@@ -1,5 +1,6 @@
 /* workspace-agent against commands that harm it, peers that talk nonsense, and sandboxes with little room. */
 #include "tests/support/agent_case.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <errno.h>
@@ -368,9 +369,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(make_suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return unit_run(make_suite());
 }

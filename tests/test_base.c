@@ -6,6 +6,7 @@
 #include "lib/base/process.h"
 
 #include "lib/base/steady.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <errno.h>
@@ -409,9 +410,5 @@ int main(void)
     tcase_add_test(cases, time_with_the_machine_off_counts_after_an_hour);
     tcase_add_test(cases, nonsense_about_clocks_is_forgotten);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return unit_run(suite);
 }

@@ -1,6 +1,7 @@
 /* Channels over real sockets: order, turns, credit, what forgetting and closing leave. */
 #include "lib/base/ids.h"
 #include "tests/support/peers.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <malloc.h>
@@ -337,9 +338,5 @@ int main(void)
     tcase_add_test(cases, an_idle_channel_is_small);
     tcase_add_test(cases, a_broken_channel_repeats_nothing);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return unit_run(suite);
 }

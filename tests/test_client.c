@@ -4,6 +4,7 @@
 #include "lib/base/log.h"
 #include "lib/keeper/client.h"
 #include "lib/wire/channel.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -568,9 +569,5 @@ int main(void)
     tcase_add_test(all, no_keeper_is_told_once_soon);
     tcase_add_test(all, garbage_takes_the_connection_down);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return unit_run(suite);
 }

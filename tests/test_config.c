@@ -8,6 +8,7 @@
 #include "lib/config/settings.h"
 #include "lib/store/state.h"
 #include "tests/support/scratch.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -532,8 +533,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("config");
-    TCase *cases = tcase_create("config");
     const TTest *const tests[] = {
         defaults_are_complete,
         rows_are_sound,
@@ -554,14 +553,5 @@ int main(void)
         a_token_is_shown_once_and_stored_hashed,
         wrong_use_of_token_is_told,
     };
-    for (size_t i = 0; i < N_ELEMENTS(tests); i++)
-        tcase_add_test(cases, tests[i]);
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_set_timeout(cases, 60);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return unit_run_tests("config", tests, N_ELEMENTS(tests), setup, teardown, 60);
 }

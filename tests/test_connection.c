@@ -6,6 +6,7 @@
 #include "lib/base/log.h"
 #include "lib/base/process.h"
 #include "tests/support/fcgi.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -764,9 +765,5 @@ int main(void)
     tcase_add_test(crowd, test_slow_readers);
     suite_add_tcase(suite, protocol);
     suite_add_tcase(suite, crowd);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

@@ -1,6 +1,7 @@
 /* The contract that was written by hand (tests/cases/contract.json) is contained in the OpenAPI documents and
  * in the MCP tools that the program emits, and the committed documents are those. */
 #include "lib/op/describe.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -262,17 +263,11 @@ int main(void)
 {
     Suite *suite = suite_create("contract");
     TCase *tests = tcase_create("contract");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, test_contained);
     tcase_add_test(tests, test_complete);
     tcase_add_test(tests, test_drift);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

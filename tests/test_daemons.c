@@ -4,6 +4,7 @@
 #include "fcgi/supervise.h"
 #include "lib/base/clock.h"
 #include "lib/base/memory.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <limits.h>
@@ -140,9 +141,5 @@ int main(void)
     tcase_add_test(c, test_leftovers);
     tcase_add_test(c, test_daemons_are_started_again_and_ended);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

@@ -2,6 +2,7 @@
 #include "lib/base/buffer.h"
 #include "lib/base/io.h"
 #include "lib/store/state.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -249,9 +250,5 @@ int main(void)
     tcase_add_test(c, a_closed_folder_above_is_told);
     tcase_add_test(c, a_damaged_store_fails);
     suite_add_tcase(s, c);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(s);
 }

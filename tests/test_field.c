@@ -3,6 +3,7 @@
 #include "lib/base/base64.h"
 #include "lib/base/clock.h"
 #include "lib/schema/formats.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -427,8 +428,6 @@ int main(void)
 {
     Suite *suite = suite_create("field");
     TCase *tests = tcase_create("field");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tests, test_accepted, 0, N_ELEMENTS(accepted));
     tcase_add_loop_test(tests, test_refused, 0, N_ELEMENTS(refused));
@@ -444,9 +443,5 @@ int main(void)
     tcase_add_loop_test(tests, test_formats, 0, N_ELEMENTS(formats));
     tcase_add_test(tests, test_normalise);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

@@ -3,6 +3,7 @@
 #include "lib/base/ids.h"
 #include "lib/base/io.h"
 #include "lib/base/log.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <errno.h>
@@ -467,9 +468,5 @@ int main(void)
     tcase_add_test(cases, log_batches_and_a_child_does_not_repeat);
     tcase_add_test(cases, log_lines_of_threads_stay_whole);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return unit_run(suite);
 }

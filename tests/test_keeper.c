@@ -4,6 +4,7 @@
 #include "lib/base/process.h"
 #include "lib/keeper/lost.h"
 #include "tests/support/house.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -939,9 +940,5 @@ int main(int argc, char **argv)
         tcase_add_test(tcase, tests[i]);
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return unit_run(suite);
 }

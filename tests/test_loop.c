@@ -2,6 +2,7 @@
 #include "fcgi/loop.h"
 #include "lib/base/clock.h"
 #include "lib/base/memory.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <errno.h>
@@ -267,9 +268,5 @@ int main(void)
     tcase_add_test(c, test_offloaded_work_is_done_in_order);
     tcase_add_test(c, test_signals);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

@@ -2,6 +2,7 @@
  * each refusal. What needs a workspace is tested through a web server. */
 #include "fcgi/mcp/eras.h"
 #include "tests/support/caller.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -318,9 +319,5 @@ int main(void)
     tcase_add_test(served, problems_of_arguments_are_all_told);
     suite_add_tcase(suite, pure);
     suite_add_tcase(suite, served);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return unit_run(suite);
 }

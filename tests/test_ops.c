@@ -4,6 +4,7 @@
 #include "lib/base/utf8.h"
 #include "lib/op/names.h"
 #include "lib/schema/formats.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -453,8 +454,6 @@ int main(void)
 {
     Suite *suite = suite_create("ops");
     TCase *tests = tcase_create("ops");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tests, test_unique);
     tcase_add_test(tests, test_rows);
@@ -468,9 +467,5 @@ int main(void)
     tcase_add_test(tests, test_digest);
     tcase_add_test(tests, test_keeper_checks_again);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

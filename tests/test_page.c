@@ -7,6 +7,7 @@
 #include "lib/op/op.h"
 #include "lib/op/output.h"
 #include "lib/op/page.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -848,8 +849,6 @@ int main(void)
 {
     Suite *suite = suite_create("page");
     TCase *tests = tcase_create("page");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -871,9 +870,5 @@ int main(void)
     tcase_add_test(tests, test_output_dropped);
     tcase_add_loop_test(tests, test_output_price, 0, 2);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

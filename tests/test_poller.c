@@ -3,6 +3,7 @@
 #include "lib/base/memory.h"
 #include "lib/base/poller.h"
 #include "lib/keeper/reactor.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <errno.h>
@@ -156,9 +157,5 @@ int main(void)
     tcase_add_test(c, the_set_does_not_starve);
     tcase_add_test(c, a_keepers_reactor_goes_on);
     suite_add_tcase(s, c);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(s);
 }

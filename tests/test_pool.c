@@ -6,6 +6,7 @@
 #include "lib/base/io.h"
 #include "lib/base/log.h"
 #include "tests/support/fcgi.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -313,9 +314,5 @@ int main(void)
     tcase_add_test(c, test_the_master_does_what_workers_wish);
     tcase_add_test(c, test_workers_end_with_their_master);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

@@ -1,6 +1,7 @@
 /* The FastCGI record codec, cut at every byte. */
 #include "fcgi/records.h"
 #include "tests/support/fcgi.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <fastcgi.h>
@@ -141,9 +142,5 @@ int main(void)
     tcase_add_test(c, test_stdout_of_any_size);
     tcase_add_test(c, test_values_of_damaged_names);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

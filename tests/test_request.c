@@ -1,5 +1,6 @@
 /* FastCGI parameters, paths and queries, friendly and hostile. */
 #include "fcgi/request.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <stdarg.h>
@@ -288,9 +289,5 @@ int main(void)
     tcase_add_test(c, test_split_path);
     tcase_add_test(c, test_query);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

@@ -4,6 +4,7 @@
 #include "lib/base/io.h"
 #include "lib/base/log.h"
 #include "tests/support/caller.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -310,9 +311,5 @@ int main(void)
     tcase_add_test(served, documents_are_open);
     suite_add_tcase(suite, pure);
     suite_add_tcase(suite, served);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return unit_run(suite);
 }

@@ -6,6 +6,7 @@
 #include "lib/store/state.h"
 #include "tests/support/logs.h"
 #include "tests/support/scratch.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <errno.h>
@@ -645,8 +646,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("store_crash");
-    TCase *cases = tcase_create("crash");
     const TTest *const tests[] = {
         a_killed_writer_loses_nothing_that_it_committed,
         another_thread_flushes_while_the_owner_writes,
@@ -663,14 +662,5 @@ int main(void)
         odd_files_are_set_aside,
         a_file_that_is_no_environment_is_set_aside,
     };
-    for (size_t i = 0; i < N_ELEMENTS(tests); i++)
-        tcase_add_test(cases, tests[i]);
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_set_timeout(cases, 120);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return unit_run_tests("store_crash", tests, N_ELEMENTS(tests), setup, teardown, 120);
 }

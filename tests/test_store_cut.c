@@ -4,6 +4,7 @@
 #include "lib/base/ids.h"
 #include "lib/base/utf8.h"
 #include "lib/store/events.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 
@@ -124,9 +125,5 @@ int main(void)
     tcase_add_test(cases, an_incomplete_end_waits_unless_final);
     tcase_set_timeout(cases, 120);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return unit_run(suite);
 }

@@ -6,6 +6,7 @@
 #include "lib/store/events_internal.h"
 #include "tests/support/logs.h"
 #include "tests/support/scratch.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -821,8 +822,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("store_events");
-    TCase *cases = tcase_create("events");
     const TTest *const tests[] = {
         what_is_written_comes_back,
         a_cursor_names_the_last_seen,
@@ -849,14 +848,5 @@ int main(void)
         sealed_nonsense_is_refused,
         both_ways_to_a_checksum_agree,
     };
-    for (size_t i = 0; i < N_ELEMENTS(tests); i++)
-        tcase_add_test(cases, tests[i]);
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_set_timeout(cases, 120);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return unit_run_tests("store_events", tests, N_ELEMENTS(tests), setup, teardown, 120);
 }

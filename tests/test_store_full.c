@@ -5,6 +5,7 @@
 #include "lib/store/state.h"
 #include "lib/store/transaction.h"
 #include "tests/support/scratch.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <errno.h>
@@ -156,9 +157,5 @@ int main(void)
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_set_timeout(cases, 60);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return unit_run(suite);
 }

@@ -6,6 +6,7 @@
 #include "lib/store/migrate.h"
 #include "lib/store/state.h"
 #include "tests/support/scratch.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -488,8 +489,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("store_state");
-    TCase *cases = tcase_create("state");
     const TTest *const tests[] = {
         a_record_lives_and_goes,
         odd_ids_are_not_found,
@@ -507,14 +506,5 @@ int main(void)
         files_belong_to_the_owner_of_the_directory,
         dead_readers_are_counted,
     };
-    for (size_t i = 0; i < N_ELEMENTS(tests); i++)
-        tcase_add_test(cases, tests[i]);
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_set_timeout(cases, 60);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return unit_run_tests("store_state", tests, N_ELEMENTS(tests), setup, teardown, 60);
 }

@@ -3,6 +3,7 @@
 #include "fcgi/dispatch.h"
 #include "lib/base/clock.h"
 #include "tests/support/caller.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -270,9 +271,5 @@ int main(void)
     tcase_add_test(all, who_goes_away_gets_no_more);
     tcase_add_test(all, the_worker_that_must_go_ends_them);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return unit_run(suite);
 }

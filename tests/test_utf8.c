@@ -2,6 +2,7 @@
 #include "lib/base/buffer.h"
 #include "lib/base/ids.h"
 #include "lib/base/utf8.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <jansson.h>
@@ -211,9 +212,5 @@ int main(void)
     tcase_add_test(cases, one_replacement_for_each_maximal_part);
     tcase_add_test(cases, json_text_is_read_back_by_a_parser);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return unit_run(suite);
 }

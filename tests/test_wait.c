@@ -6,6 +6,7 @@
 #include "lib/base/io.h"
 #include "lib/wire/channel.h"
 #include "tests/support/caller.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -439,9 +440,5 @@ int main(void)
     tcase_add_test(all, a_large_answer_goes_out_apart);
     tcase_add_test(all, a_parked_call_is_small);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return unit_run(suite);
 }

@@ -7,6 +7,7 @@
 #include "lib/keeper/lost.h"
 #include "lib/warden/warden.h"
 #include "tests/support/house.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -422,7 +423,8 @@ static size_t entries_of(const char *name)
 static bool wait_for_empty_trash(void)
 {
     int64_t deadline = clock_boottime_ms() + 10000;
-    while (entries_of("workspaces/.trash") + entries_of("events/.trash") > 0 && clock_boottime_ms() < deadline)
+    while (entries_of("workspaces/.trash") + entries_of("events/.trash") > 0 &&
+           clock_boottime_ms() < deadline)
         usleep(10000);
     return entries_of("workspaces/.trash") + entries_of("events/.trash") == 0;
 }
@@ -682,9 +684,5 @@ int main(int argc, char **argv)
         tcase_add_test(tcase, tests[i]);
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return unit_run(suite);
 }

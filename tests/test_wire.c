@@ -2,6 +2,7 @@
 #include "lib/base/ids.h"
 #include "lib/wire/streams.h"
 #include "tests/support/peers.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <sys/socket.h>
@@ -231,9 +232,5 @@ int main(void)
     tcase_add_test(cases, a_peer_cannot_open_streams_without_end);
     tcase_add_test(cases, streams_are_found_among_many);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return unit_run(suite);
 }

@@ -2,6 +2,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/process.h"
 #include "tests/support/box.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <errno.h>
@@ -307,9 +308,5 @@ int main(void)
     tcase_add_loop_test(c, capabilities_name_their_means, 0, BOX_KINDS);
     tcase_add_loop_test(c, a_missing_agent_is_an_error_and_leaves_nothing, 0, BOX_KINDS);
     suite_add_tcase(s, c);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(s);
 }

@@ -5,6 +5,7 @@
 #include "lib/driver/local/bwrap.h"
 #include "lib/driver/local/root.h"
 #include "tests/support/box.h"
+#include "tests/support/unit.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -580,9 +581,5 @@ int main(void)
     tcase_add_loop_test(limits, one_hog_is_ended_and_its_neighbour_is_not, 0, BOX_LOCAL);
     tcase_add_loop_test(limits, one_cpu_is_one_cpu, 0, BOX_LOCAL);
     suite_add_tcase(s, limits);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(s);
 }

@@ -2,6 +2,7 @@
  * on a small tmpfs of its own (root only: skipped elsewhere). */
 #include "lib/base/buffer.h"
 #include "tests/support/instance.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -156,9 +157,5 @@ int main(void)
     tcase_add_test(c, the_workspace_that_fills_the_disk_is_removed);
     tcase_add_test(c, small_workspaces_are_removed_on_a_full_disk);
     suite_add_tcase(s, c);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return unit_run(s);
 }

@@ -2,6 +2,7 @@
  * workspaces. Each test changes the host in a mount namespace of its own (root only: skipped elsewhere). */
 #include "lib/base/buffer.h"
 #include "tests/support/inside.h"
+#include "tests/support/unit.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -177,9 +178,5 @@ int main(void)
     tcase_add_loop_test(c, names_resolve_as_on_the_host, 0, 2);
     tcase_add_test(c, a_full_workspace_is_its_own_problem);
     suite_add_tcase(s, c);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return unit_run(s);
 }

@@ -4,6 +4,7 @@
 #include "lib/base/buffer.h"
 #include "lib/base/io.h"
 #include "tests/support/instance.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -247,9 +248,5 @@ int main(void)
     tcase_add_test(c, it_is_not_ready_while_workers_cannot_start);
     tcase_add_test(c, a_killed_run_is_followed_by_another);
     suite_add_tcase(s, c);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return unit_run(s);
 }
