@@ -903,42 +903,36 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     setenv("HOUSE_QUIET", "1", 0);
-    Suite *suite = suite_create("keeper");
-    TCase *tcase = tcase_create("keeper");
-    const TTest *tests[] = { test_ready,
-                             test_ends,
-                             test_environment,
-                             test_same_key,
-                             test_large_environment,
-                             test_create_again,
-                             test_failed_start_leaves_nothing,
-                             test_many_lines,
-                             test_characters,
-                             test_binary,
-                             test_late,
-                             test_timeout,
-                             test_cancel,
-                             test_tree_after_exit,
-                             test_input,
-                             test_terminal,
-                             test_subscriptions,
-                             test_coalesced,
-                             test_deaf_worker,
-                             test_idle,
-                             test_absolute,
-                             test_extend,
-                             test_stop_and_remove,
-                             test_malformed_requests,
-                             test_goodbye,
-                             test_sandbox_dies,
-                             test_after_the_sandbox,
-                             test_term,
-                             test_killed,
-                             test_full,
-                             test_memory_hog };
-    for (size_t i = 0; i < N_ELEMENTS(tests); i++)
-        tcase_add_test(tcase, tests[i]);
-    tcase_set_timeout(tcase, 60);
-    suite_add_tcase(suite, tcase);
-    return unit_run(suite);
+    const TTest *const tests[] = { test_ready,
+                                   test_ends,
+                                   test_environment,
+                                   test_same_key,
+                                   test_large_environment,
+                                   test_create_again,
+                                   test_failed_start_leaves_nothing,
+                                   test_many_lines,
+                                   test_characters,
+                                   test_binary,
+                                   test_late,
+                                   test_timeout,
+                                   test_cancel,
+                                   test_tree_after_exit,
+                                   test_input,
+                                   test_terminal,
+                                   test_subscriptions,
+                                   test_coalesced,
+                                   test_deaf_worker,
+                                   test_idle,
+                                   test_absolute,
+                                   test_extend,
+                                   test_stop_and_remove,
+                                   test_malformed_requests,
+                                   test_goodbye,
+                                   test_sandbox_dies,
+                                   test_after_the_sandbox,
+                                   test_term,
+                                   test_killed,
+                                   test_full,
+                                   test_memory_hog };
+    return unit_run_tests("keeper", tests, N_ELEMENTS(tests), NULL, NULL, 60);
 }

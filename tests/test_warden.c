@@ -672,17 +672,11 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     setenv("HOUSE_QUIET", "1", 0);
-    Suite *suite = suite_create("warden");
-    TCase *tcase = tcase_create("warden");
-    const TTest *tests[] = { test_create,       test_same_key,          test_too_many,
-                             test_join,         test_many_at_once,      test_back_off,
-                             test_mend,         test_start_after_death, test_adopt,
-                             test_create_again, test_ends_alone,        test_remove,
-                             test_remove_dead,  test_remove_by_force,   test_take_back,
-                             test_sweep,        test_clock_jumps,       test_no_locks_are_left };
-    for (size_t i = 0; i < N_ELEMENTS(tests); i++)
-        tcase_add_test(tcase, tests[i]);
-    tcase_set_timeout(tcase, 60);
-    suite_add_tcase(suite, tcase);
-    return unit_run(suite);
+    const TTest *const tests[] = { test_create,       test_same_key,          test_too_many,
+                                   test_join,         test_many_at_once,      test_back_off,
+                                   test_mend,         test_start_after_death, test_adopt,
+                                   test_create_again, test_ends_alone,        test_remove,
+                                   test_remove_dead,  test_remove_by_force,   test_take_back,
+                                   test_sweep,        test_clock_jumps,       test_no_locks_are_left };
+    return unit_run_tests("warden", tests, N_ELEMENTS(tests), NULL, NULL, 60);
 }

@@ -12,6 +12,7 @@
 #include <strings.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 
 #define STAT_SIZE 1024
@@ -119,6 +120,28 @@ int process_pidfd_wait(int pidfd, int timeout_ms)
         if (count == 0 || errno != EINTR)
             return 0;
     }
+}
+
+int process_catch_end(struct error *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd >= 0 ? fd : error_errno(err, ERROR_INTERNAL, errno, "signalfd");
+}
+
+bool process_was_told_to_end(int signal_fd)
+{
+    struct signalfd_siginfo info;
+    bool told = false;
+    while (read(signal_fd, &info, sizeof info) == sizeof info)
+        told |= info.ssi_signo != SIGHUP;
+    return told;
 }
 
 #define KERNEL_SIGNALS 64

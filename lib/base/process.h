@@ -26,6 +26,10 @@ int process_pidfd_signal(int pidfd, int signal_number);
 int process_pidfd_wait(int pidfd, int timeout_ms);
 /* The letter of proc_pid_stat(5): 'R', 'S', 'D', 'T' ...; 0 = it is gone. */
 char process_state(pid_t pid);
+/* Blocks TERM, INT and HUP, ignores PIPE; the signalfd of the three, read by process_was_told_to_end, or -1.
+ */
+int process_catch_end(struct error *err);
+bool process_was_told_to_end(int signal_fd); /* by TERM or INT; HUP is for others */
 /* Back to default dispositions and an empty mask: for a child between fork and exec. */
 void process_reset_signals(void);
 /* Sets close-on-exec on every descriptor >= first. */

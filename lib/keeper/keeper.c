@@ -1,37 +1,21 @@
 /* The keeper's main: makes the struct, turns the loop, takes everything down. Its parts are told in
  * lib/keeper/internal.h. */
+#include "lib/base/process.h"
 #include "lib/keeper/internal.h"
 
-#include <errno.h>
 #include <malloc.h>
-#include <sys/signalfd.h>
 
 const json_t *keeper_record(const struct keeper *k)
 {
     return k->record;
 }
 
-static int block_signals(struct error *err)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd >= 0 ? fd : error_errno(err, ERROR_INTERNAL, errno, "signalfd");
-}
-
 static void signal_ready(void *user, uint32_t events)
 {
     struct keeper *k = user;
-    struct signalfd_siginfo info;
     (void)events;
-    while (read(k->signal_fd, &info, sizeof(info)) == sizeof(info))
-        if (info.ssi_signo != SIGHUP)
-            stop_want(k, "stopped", "the gateway was stopped");
+    if (process_was_told_to_end(k->signal_fd))
+        stop_want(k, "stopped", "the gateway was stopped");
 }
 
 static void loop(struct keeper *k)
@@ -118,7 +102,7 @@ int keeper_run(const struct keeper_options *options)
                         .signal_fd = -1 };
     _cleanup_error_ struct error err = ERROR_INIT;
     prepare_memory();
-    k.signal_fd = block_signals(&err);
+    k.signal_fd = process_catch_end(&err);
     int rc = k.signal_fd < 0 ? -1 : keeper_start(&k, &err);
     if (rc == 0) {
         live(&k);

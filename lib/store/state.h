@@ -58,6 +58,11 @@ int state_prune(struct state *s, int64_t now_s, struct error *err); /* expired i
 void state_get_clock(struct state *s, json_t **ret); /* NULL = nothing yet, or it cannot be read */
 int state_put_clock(struct state *s, const json_t *clock, struct error *err);
 
+/* Calls visit for each workspace; the records are read by the hundred, so no transaction is open meanwhile,
+ * and visit may change what it likes. */
+typedef void state_visit(void *user, const char *id, const json_t *record);
+int state_visit_workspaces(struct state *s, state_visit *visit, void *user, struct error *err);
+
 /* Tokens: key = SHA-256 in hex of the token; record {v, id, principal, scopes [..], workspace_id?,
  * created_at, hash}. */
 int state_add_token(struct state *s, const char *hash, const json_t *record, struct error *err);

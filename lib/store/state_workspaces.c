@@ -11,6 +11,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define VISITED_AT_ONCE 200
+
 /* ---- keys ---- */
 #define OWNER_KEY_SIZE (ID_HASH_SIZE + ID_SIZE)
 
@@ -285,5 +287,26 @@ int state_list_workspaces(struct state *s, const char *owner, const char *after,
     if (transaction_read(s, list_body, &a, err) < 0)
         return -1;
     *ret = json_incref(array);
+    return 0;
+}
+
+int state_visit_workspaces(struct state *s, state_visit *visit, void *user, struct error *err)
+{
+    char after[ID_SIZE] = "";
+    for (size_t count = VISITED_AT_ONCE; count == VISITED_AT_ONCE;) {
+        json_auto_t *records = NULL;
+        json_t *record;
+        size_t i;
+        if (state_list_workspaces(s, NULL, after[0] ? after : NULL, VISITED_AT_ONCE, &records, err) < 0)
+            return -1;
+        count = json_array_size(records);
+        json_array_foreach(records, i, record) {
+            const char *id = json_string_value(json_object_get(record, "workspace_id"));
+            if (!id_is_valid(ID_WORKSPACE, id))
+                continue;
+            memcpy(after, id, ID_SIZE);
+            visit(user, id, record);
+        }
+    }
     return 0;
 }

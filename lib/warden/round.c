@@ -3,8 +3,6 @@
 #include "lib/base/process.h"
 #include "lib/warden/internal.h"
 
-#define RECORDS_A_READ 200
-
 static bool is_live_state(const json_t *record)
 {
     const char *state = json_string_value(json_object_get(record, "state"));
@@ -27,29 +25,16 @@ void round_look_at(struct warden *w, const char *id, const json_t *record)
         p->mend = true;
 }
 
+static void look_at(void *user, const char *id, const json_t *record)
+{
+    round_look_at(user, id, record);
+}
+
 void round_scan(struct warden *w)
 {
-    char after[ID_SIZE] = "";
-    for (;;) {
-        _cleanup_error_ struct error err = ERROR_INIT;
-        json_auto_t *records = NULL;
-        json_t *record;
-        size_t i;
-        if (state_list_workspaces(w->state, NULL, after[0] != '\0' ? after : NULL, RECORDS_A_READ, &records,
-                                  &err) < 0) {
-            log_error("cannot read the records: %s", err.message);
-            return;
-        }
-        json_array_foreach(records, i, record) {
-            const char *id = json_string_value(json_object_get(record, "workspace_id"));
-            if (!id_is_valid(ID_WORKSPACE, id))
-                continue;
-            memcpy(after, id, ID_SIZE);
-            round_look_at(w, id, record);
-        }
-        if (json_array_size(records) < RECORDS_A_READ)
-            return;
-    }
+    _cleanup_error_ struct error err = ERROR_INIT;
+    if (state_visit_workspaces(w->state, look_at, w, &err) < 0)
+        log_error("cannot read the records: %s", err.message);
 }
 
 static void start_round(struct warden *w, struct child **slot, enum child_kind kind)

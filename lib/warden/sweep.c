@@ -11,8 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#define RECORDS_A_READ 200
-#define REMEMBER_US    (INT64_C(3600) * 1000000)
+#define REMEMBER_US (INT64_C(3600) * 1000000)
 
 static int64_t member_us(const json_t *record, const char *name)
 {
@@ -62,30 +61,18 @@ static void clean_up(const struct chore *c, const char *id)
     }
 }
 
+static void sweep_record(void *user, const char *id, const json_t *record)
+{
+    const struct chore *c = user;
+    if (!chore_is_live(record) && (is_unused(c, record) || has_old_logs(c, id, record)))
+        clean_up(c, id);
+}
+
 static void sweep_records(const struct chore *c)
 {
-    char after[ID_SIZE] = "";
-    for (;;) {
-        _cleanup_error_ struct error err = ERROR_INIT;
-        json_auto_t *records = NULL;
-        json_t *record;
-        size_t i;
-        if (state_list_workspaces(c->state, NULL, after[0] != '\0' ? after : NULL, RECORDS_A_READ, &records,
-                                  &err) < 0) {
-            log_error("cannot read the records: %s", err.message);
-            return;
-        }
-        json_array_foreach(records, i, record) {
-            const char *id = json_string_value(json_object_get(record, "workspace_id"));
-            if (!id_is_valid(ID_WORKSPACE, id))
-                continue;
-            memcpy(after, id, ID_SIZE);
-            if (!chore_is_live(record) && (is_unused(c, record) || has_old_logs(c, id, record)))
-                clean_up(c, id);
-        }
-        if (json_array_size(records) < RECORDS_A_READ)
-            return;
-    }
+    _cleanup_error_ struct error err = ERROR_INIT;
+    if (state_visit_workspaces(c->state, sweep_record, (void *)c, &err) < 0)
+        log_error("cannot read the records: %s", err.message);
 }
 
 /* ---- sandboxes without a keeper ---- */

@@ -1,16 +1,15 @@
 /* The warden's main: one for each state directory, by lock; its socket and its loop. What is to be done for a
  * workspace is place.c's. */
 #include "lib/base/io.h"
+#include "lib/base/process.h"
 #include "lib/base/trash.h"
 #include "lib/schema/field.h"
 #include "lib/warden/internal.h"
 #include "lib/warden/settings.h"
 #include "lib/warden/takeover.h"
 
-#include <errno.h>
 #include <malloc.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 
 /* ---- requests ---- */
 
@@ -113,24 +112,9 @@ static const struct peers_handlers handlers = { .frame = peer_frame, .gone = pee
 static void signal_ready(void *user, uint32_t events)
 {
     struct warden *w = user;
-    struct signalfd_siginfo info;
     (void)events;
-    while (read(w->signal_fd, &info, sizeof(info)) == sizeof(info))
-        if (info.ssi_signo != SIGHUP)
-            w->ending = true;
-}
-
-static int block_signals(struct error *err)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd >= 0 ? fd : error_errno(err, ERROR_INTERNAL, errno, "signalfd");
+    if (process_was_told_to_end(w->signal_fd))
+        w->ending = true;
 }
 
 static int make_folders(const struct config *config, struct error *err)
@@ -147,7 +131,7 @@ static int make_folders(const struct config *config, struct error *err)
 static int open_house(struct warden *w, struct error *err)
 {
     _cleanup_free_ char *path = config_path(w->config, "run/warden.sock", NULL);
-    w->signal_fd = block_signals(err);
+    w->signal_fd = process_catch_end(err);
     if (w->signal_fd < 0)
         return -1;
     w->state = state_open(w->config->state_dir, err);

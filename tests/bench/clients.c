@@ -3,6 +3,7 @@
 #include "tests/bench/clients.h"
 
 #include "tests/support/must.h"
+#include "tests/support/proc.h"
 
 #include <arpa/inet.h>
 #include <curl/curl.h>
@@ -214,24 +215,10 @@ double clients_read_back(const struct instance *i, const char *ws, const char *e
     return rate;
 }
 
-static double pss_of(pid_t pid)
-{
-    char path[64], line[200];
-    double kib = 0;
-    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
-    FILE *file = fopen(path, "r");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "Pss: %lf kB", &kib) == 1)
-            break;
-    if (file)
-        fclose(file);
-    return kib;
-}
-
 static double pss_of_tree(pid_t pid)
 {
     char path[128];
-    double total = pss_of(pid);
+    double total = proc_pss_kib(pid);
     snprintf(path, sizeof path, "/proc/%d/task", pid);
     DIR *tasks = opendir(path);
     struct dirent *entry;
@@ -266,7 +253,7 @@ double clients_keepers_pss_kib(const struct instance *i)
 
 double clients_workers_pss_kib(const struct instance *i)
 {
-    return pss_of_all(i, "serve", pss_of);
+    return pss_of_all(i, "serve", proc_pss_kib);
 }
 
 struct parked {

@@ -9,20 +9,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-double gauge_pss_kib(pid_t pid)
-{
-    char path[64], line[200];
-    double kib = 0;
-    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
-    FILE *file = fopen(path, "r");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "Pss: %lf kB", &kib) == 1)
-            break;
-    if (file)
-        fclose(file);
-    return kib;
-}
-
 static double each_descriptor(pid_t pid, double (*value)(int fd_dir, const char *name))
 {
     char path[64];

@@ -4,7 +4,6 @@
 
 #include "tests/support/instance.h"
 
-double gauge_pss_kib(pid_t pid);
 double gauge_descriptors(pid_t pid);
 double gauge_deleted_kib(pid_t pid); /* disk space of files that were removed but are still open */
 double gauge_file_kib(const char *format, ...) __attribute__((format(printf, 1, 2)));

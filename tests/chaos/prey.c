@@ -5,6 +5,7 @@
 #include "lib/base/process.h"
 #include "tests/support/instance_private.h"
 #include "tests/support/must.h"
+#include "tests/support/proc.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -37,33 +38,6 @@ const char *prey_name(enum role role)
     return roles[role].name;
 }
 
-static pid_t parent_of(pid_t pid)
-{
-    char path[40], line[200];
-    pid_t parent = 0;
-    snprintf(path, sizeof path, "/proc/%d/status", pid);
-    FILE *file = fopen(path, "r");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "PPid: %d", &parent) == 1)
-            break;
-    if (file)
-        fclose(file);
-    return parent;
-}
-
-pid_t prey_first_child(pid_t pid)
-{
-    char path[64];
-    int child = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
-    FILE *file = fopen(path, "r");
-    if (file && fscanf(file, "%d", &child) != 1)
-        child = 0;
-    if (file)
-        fclose(file);
-    return child;
-}
-
 /* ws-... of a keeper's command line. */
 static void read_workspace(pid_t pid, char *ret, size_t size)
 {
@@ -93,15 +67,15 @@ static size_t find_all(const struct instance *i, enum role role, pid_t *pids)
     if (role != ROLE_WORKER && role != ROLE_MASTER)
         return all;
     for (size_t k = 0; k < all; k++)
-        if ((parent_of(pids[k]) == i->pid) == (role == ROLE_MASTER))
+        if ((proc_parent(pids[k]) == i->pid) == (role == ROLE_MASTER))
             pids[count++] = pids[k];
     return count;
 }
 
 static pid_t descend(enum role role, pid_t keeper)
 {
-    pid_t box = role == ROLE_KEEPER ? keeper : prey_first_child(keeper);
-    return role == ROLE_AGENT && box > 0 ? prey_first_child(box) : box;
+    pid_t box = role == ROLE_KEEPER ? keeper : proc_first_child(keeper);
+    return role == ROLE_AGENT && box > 0 ? proc_first_child(box) : box;
 }
 
 bool prey_find(const struct instance *i, enum role role, unsigned choice, struct prey *ret)

@@ -26,7 +26,6 @@ struct prey {
 };
 /* The chosen one of them (choice modulo how many there are). false = there is none at the moment. */
 bool prey_find(const struct instance *i, enum role role, unsigned choice, struct prey *ret);
-pid_t prey_first_child(pid_t pid); /* 0 = none */
 
 /* Readers are the driver's own children; it reaps all that is orphaned to it, too. */
 void readers_start(unsigned count, int ledger_fd);

@@ -6,6 +6,7 @@
 
 #include "lib/base/memory.h"
 #include "tests/support/must.h"
+#include "tests/support/proc.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -180,34 +181,21 @@ static struct series measures[MEASURES] = {
     [REMOVE_MS] = { "removing a workspace", "ms", 5, 0.25 },
 };
 
-static pid_t child_of(pid_t pid)
-{
-    char path[64];
-    int child = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
-    FILE *file = fopen(path, "r");
-    if (file && fscanf(file, "%d", &child) != 1)
-        child = 0;
-    if (file)
-        fclose(file);
-    return child;
-}
-
 /* PID 1 of a keeper's sandbox: below bubblewrap. */
 static double agent_pss(pid_t keeper)
 {
-    return gauge_pss_kib(child_of(child_of(keeper)));
+    return proc_pss_kib(proc_first_child(proc_first_child(keeper)));
 }
 
 static void sample(double at)
 {
     const char *state = instance_state(the);
     double now[MEASURES] = {
-        [WORKER_PSS] = gauge_mean(the, "serve", "", gauge_pss_kib),
-        [WARDEN_PSS] = gauge_mean(the, "warden", "", gauge_pss_kib),
-        [KEEPER_PSS] = gauge_mean(the, "keep", steady, gauge_pss_kib),
+        [WORKER_PSS] = gauge_mean(the, "serve", "", proc_pss_kib),
+        [WARDEN_PSS] = gauge_mean(the, "warden", "", proc_pss_kib),
+        [KEEPER_PSS] = gauge_mean(the, "keep", steady, proc_pss_kib),
         [AGENT_PSS] = gauge_mean(the, "keep", steady, agent_pss),
-        [FRONT_PSS] = gauge_mean(the, "lighttpd", "", gauge_pss_kib),
+        [FRONT_PSS] = gauge_mean(the, "lighttpd", "", proc_pss_kib),
         [WORKER_FDS] = gauge_mean(the, "serve", "", gauge_descriptors),
         [WARDEN_FDS] = gauge_mean(the, "warden", "", gauge_descriptors),
         [KEEPER_FDS] = gauge_mean(the, "keep", steady, gauge_descriptors),
