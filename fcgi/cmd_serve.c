@@ -82,7 +82,7 @@ static void begin_warden(const struct config *config)
     struct warden_seen seen;
 
     start_warden(config, WARDEN_FRESH);
-    if (!warden_await(config, 0, WARDEN_MS, &seen))
+    if (!warden_await(config, WARDEN_EQUAL, WARDEN_MS, &seen))
         log_error("no warden answers yet: see its messages");
 }
 

@@ -388,6 +388,34 @@ START_TEST(a_weaker_warden_gives_way_to_roots)
 }
 END_TEST
 
+/* A plain user's installation is its owner's: what root asks for in passing neither ends the warden that the
+ * owner started nor leaves processes that the owner could not end. */
+START_TEST(roots_call_leaves_a_living_warden)
+{
+    char log[128], said[64];
+    int status;
+    if (!is_root())
+        return;
+    snprintf(log, sizeof log, "%s/log", scratch);
+    ck_assert_int_eq(sh("$W token add x --state $S"), 0);
+    pid_t weak = begin("exec " AS_USER "$W warden --state $S", log);
+    snprintf(said, sizeof said, "uid 33 pid %d", (int)weak);
+    ck_assert(find_warden(said));
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(sh("timeout 20 $W call createRemoteWorkspace '{}' --state $S"), 0);
+        check_said("\"own_uid\":false");
+        ck_assert_ptr_null(strstr(output, "started a warden"));
+    }
+    ck_assert(find_warden(said));
+    ck_assert_int_eq(waitpid(weak, &status, WNOHANG), 0);
+    /* nor does one that was started for it when none seemed to live */
+    ck_assert_int_eq(sh("timeout 10 $W warden --state $S --spare"), 0);
+    check_said("uid 33) watches over");
+    ck_assert(find_warden(said));
+    ck_assert_int_eq(end(weak), 0);
+}
+END_TEST
+
 START_TEST(serve_starts_a_warden_and_a_fresh_one_with_new_settings)
 {
     char log[128];
@@ -474,6 +502,7 @@ int main(void)
         another_owner_is_named,
         what_cannot_be_written_is_named,
         a_weaker_warden_gives_way_to_roots,
+        roots_call_leaves_a_living_warden,
         serve_starts_a_warden_and_a_fresh_one_with_new_settings,
         call_says_that_it_started_a_warden,
         a_warden_waits_for_the_end_of_another,

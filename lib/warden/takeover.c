@@ -60,10 +60,13 @@ bool warden_look(const struct config *config, struct warden_seen *ret)
     return true;
 }
 
+/* Only to one that was started on purpose: what root does in passing leaves a plain user's installation to
+ * the warden that its owner started, and could not end root's. */
 bool warden_gives_way(const struct warden_seen *seen, unsigned flags)
 {
     bool weaker = geteuid() == 0 && seen->uid != 0, stronger = geteuid() != 0 && seen->uid == 0;
-    return weaker || (seen->spare && !stronger && (flags & WARDEN_FRESH));
+    return (weaker && (flags & (WARDEN_FRESH | WARDEN_EQUAL))) ||
+           (seen->spare && !stronger && (flags & WARDEN_FRESH));
 }
 
 bool warden_await(const struct config *config, unsigned flags, int timeout_ms, struct warden_seen *ret)

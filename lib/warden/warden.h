@@ -17,13 +17,13 @@
 enum warden_flag {
     WARDEN_SPARE =
         1, /* started beside other work, with the settings of that moment: gives way to a fresh one */
-    WARDEN_FRESH = 2,   /* takes the place of a spare one */
-    WARDEN_WAITS = 4,   /* waits for the end of another one instead of ending itself */
+    WARDEN_FRESH = 2, /* takes the place of a spare one, and of one without root's rights where it has them */
+    WARDEN_WAITS = 4, /* waits for the end of another one instead of ending itself */
     WARDEN_OWN_LOG = 8, /* warden_ensure: it writes to run/warden.log, not to this process's stderr */
+    WARDEN_EQUAL = 16,  /* asked for: where this process has root's rights, one that has them too */
 };
 /* Until SIGTERM (keepers live on). 0 = ended in order or another warden stays. program: path of this
- * executable, for `keep`. One that is to give way is ended first: a spare one, or one without root's rights
- * where this one has them. */
+ * executable, for `keep`. One that is to give way to these flags is ended first. */
 int warden_run(const struct config *config, const char *program, unsigned flags);
 
 struct warden_seen {
