@@ -130,8 +130,9 @@ run: deps
 	$(call build,half a minute) programs
 	@exec $(BUILD)/workspace-fcgi run
 
-# What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too.
-RUN_TESTS = tests/openapi_validate.sh $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS) $(HTTP_FUZZER) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash %/test_escape,$(HTTP_TESTS))))
+# What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too; greedy neighbours as one
+# user of the kernel's with the gateway, whom nothing else runs as.
+RUN_TESTS = tests/openapi_validate.sh $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS) $(HTTP_FUZZER) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash %/test_escape,$(HTTP_TESTS))) $(addsuffix :61234,$(filter %/test_neighbours,$(HTTP_TESTS))))
 
 check: CHAOS_SECONDS ?= 90
 check: deps
@@ -215,9 +216,7 @@ check-layers:
 fmt:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
-# Greedy neighbours that share one uid with the gateway (an installation without root) run here: on a busy machine they can still hold up others.
 nightly: check
-	@tests/run.sh $(BUILD) $(addsuffix :61234,$(filter %/test_neighbours,$(HTTP_TESTS)))
 	@$(MAKE) --no-print-directory check SANITIZE=address,undefined
 	@$(MAKE) --no-print-directory bench
 	@$(MAKE) --no-print-directory soak SOAK_SECONDS=300

@@ -156,6 +156,13 @@ static int append_user(struct buffer *conf, const struct config *config, struct 
     return 0;
 }
 
+/* Watches of epoll are counted for each user: where sandboxes are its own user's, one of them could take all
+ * of them, and nobody would get an answer any more. */
+static bool shares_user(const struct config *config)
+{
+    return geteuid() != 0 || config->uid_count == 0;
+}
+
 static void set_environment(const struct config *config, const struct lighttpd *l, size_t file_limit)
 {
     char text[24];
@@ -165,6 +172,7 @@ static void set_environment(const struct config *config, const struct lighttpd *
     setenv("HOST", l->host, 1);
     setenv("PORT", l->port, 1);
     setenv("LIGHTTPD_WORKERS", "0", 0);
+    setenv("LIGHTTPD_EVENTS", shares_user(config) ? "poll" : "linux-sysepoll", 0);
     snprintf(text, sizeof(text), "%zu", files);
     setenv("LIGHTTPD_FDS", text, 0);
     snprintf(text, sizeof(text), "%zu", files / 2);
