@@ -118,7 +118,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIBRARY)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-.PHONY: chaos soak run check check-layers bench bench-build fuzz fuzz-http fmt install help nightly openapi
+.PHONY: chaos soak run check analyze check-layers bench bench-build fuzz fuzz-http fmt install help nightly openapi
 
 # By the environment, as they were given: no value is read by a shell, or expanded.
 run: override export PORT := $(value PORT)
@@ -205,6 +205,33 @@ fuzz-http: deps
 	@$(MAKE) --no-print-directory programs $(HTTP_FUZZER)
 	@$(HTTP_FUZZER) $(SECONDS) $(SEED)
 
+# What reads the code instead of running it: clang's analyzer on every file, with the flags it is compiled with, and cppcheck. A finding fails.
+# What they are told, with reasons, stands in tests/analyze. cppcheck is given the macros of foreign headers, whose functions it knows
+# by its own tables, and sees a variable that cleans up after itself as one that need not be released.
+ANALYZE := build/analyze
+ANALYZED := $(wildcard fcgi/*.c fcgi/*/*.c lib/*/*.c lib/*/*/*.c tests/*.c tests/*/*.c)
+ANALYSES := $(ANALYZED:%.c=$(ANALYZE)/%.ok) $(ANALYZE)/cppcheck.ok
+CPPCHECK_FLAGS = --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability --library=posix \
+	--library=tests/analyze/cppcheck.cfg --suppressions-list=tests/analyze/cppcheck.supp --include=$(ANALYZE)/macros.h \
+	-I. -D_GNU_SOURCE -D__GNUC__=12 $(foreach name,_cleanup_free_ _cleanup_close_,-D$(name)=static -U$(name))
+.PHONY: analyses
+analyses: $(ANALYSES)
+$(ANALYZE)/%.ok: %.c tests/analyze/clang.sh tests/analyze/clang.supp
+	@mkdir -p $(@D)
+	$(say) ANALYZE $<
+	$(Q)tests/analyze/clang.sh $< $@ $(ALL_CFLAGS)
+$(ANALYZE)/macros.h:
+	@mkdir -p $(@D)
+	$(Q)printf '#include <%s>\n' sys/queue.h jansson.h check.h | $(CC) -D_GNU_SOURCE -E -dM - | \
+	  grep -E '^#define (_?(S?LIST|TAILQ)_|json_|START_TEST|END_TEST)' >$@
+$(ANALYZE)/cppcheck.ok: $(ANALYZE)/macros.h $(ANALYZED) $(wildcard fcgi/*.h fcgi/*/*.h lib/*/*.h lib/*/*/*.h tests/*/*.h tests/analyze/cppcheck.*)
+	$(say) CPPCHECK 'fcgi lib tests'
+	$(Q)cppcheck $(CPPCHECK_FLAGS) -j$(shell nproc) fcgi lib tests
+	@touch $@
+analyze: deps
+	@$(MAKE) --no-print-directory deps PACKAGES="clang cppcheck"
+	@$(MAKE) --no-print-directory $(JOBS) -k analyses
+
 openapi: programs
 	$(BUILD)/workspace-fcgi describe openapi --state .run > openapi/openapi.json
 	$(BUILD)/workspace-fcgi describe actions --state .run > openapi/actions.json
@@ -236,6 +263,7 @@ help:
 	@echo 'make run        install what is missing, build, start everything behind lighttpd, print URL, token and curl lines'
 	@echo '                PORT=$(PORT) HOST=$(HOST) STATE=$(STATE) WORKERS=$(WORKERS) TOKEN= may be given; WORKSPACE_* settings pass through'
 	@echo 'make check      the test suite; SANITIZE=address,undefined builds into build/asan'
+	@echo 'make analyze    clang static analyzer and cppcheck over every file; a finding fails'
 	@echo 'make bench      the figures of README, "How fast it is"; ONLY="start read" runs some'
 	@echo 'make fuzz       libFuzzer on every parser, FUZZ_SECONDS=$(FUZZ_SECONDS) each, FUZZ_JOBS=$(FUZZ_JOBS) at a time; FUZZ_ONLY="page json" some (clang)'
 	@echo 'make chaos      kill, stop, fill and break everything for CHAOS_SECONDS=300 and compare every byte; SEED= repeats a run'

@@ -128,7 +128,9 @@ static int add_token(struct state *state, int argc, char **argv)
     struct add_options options;
     _cleanup_error_ struct error err = ERROR_INIT;
     char token[sizeof TOKEN_PREFIX + TOKEN_DIGITS] = TOKEN_PREFIX, hash[ID_HASH_SIZE];
-    parse_add(argc, argv, &options);
+    const char *problem = parse_add(argc, argv, &options);
+    if (problem)
+        return wrong_use(problem);
     json_auto_t *scopes = parse_scopes(options.scopes);
     if (check_workspace(state, &options, &err) < 0)
         return report(&err);

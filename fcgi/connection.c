@@ -365,8 +365,10 @@ void connections_drain(struct connections *all)
 
 void connections_free(struct connections *all)
 {
-    while (all->first != NULL)
-        end(all->first);
+    for (struct connection *c = all->first, *next; c != NULL; c = next) {
+        next = c->next;
+        end(c);
+    }
     buffer_free(&all->output);
     free(all->input);
 }

@@ -10,22 +10,20 @@
 
 static const struct options *of_process;
 
-/* "--name VALUE" or "--name=VALUE" at argv[*i]; NULL = not this one. */
-static const char *value_of(const char *name, int argc, char **argv, int *i, struct error *err)
+/* "--name VALUE" or "--name=VALUE" at argv[*i]; false = not this one. */
+static bool take_value(const char *name, int argc, char **argv, int *i, const char **ret, struct error *err)
 {
     size_t length = strlen(name);
 
-    if (strncmp(argv[*i], name, length) != 0)
-        return NULL;
+    if (strncmp(argv[*i], name, length) != 0 || (argv[*i][length] != '=' && argv[*i][length] != 0))
+        return false;
     if (argv[*i][length] == '=')
-        return argv[*i] + length + 1;
-    if (argv[*i][length] != 0)
-        return NULL;
-    if (*i + 1 == argc) {
+        *ret = argv[*i] + length + 1;
+    else if (*i + 1 < argc)
+        *ret = argv[++*i];
+    else
         error_set(err, ERROR_INVALID, "%s needs a value", name);
-        return "";
-    }
-    return argv[++*i];
+    return true;
 }
 
 static const struct {
@@ -39,8 +37,8 @@ static bool take_shorthand(int argc, char **argv, int *i, struct options *ret, s
                            struct error *err)
 {
     for (size_t s = 0; s < N_ELEMENTS(shorthands); s++) {
-        const char *value = value_of(shorthands[s].option, argc, argv, i, err);
-        if (value == NULL)
+        const char *value = "";
+        if (!take_value(shorthands[s].option, argc, argv, i, &value, err))
             continue;
         ret->overrides[(*overrides)++] = xasprintf("%s=%s", shorthands[s].setting, value);
         if (s == 0)
@@ -53,15 +51,16 @@ static bool take_shorthand(int argc, char **argv, int *i, struct options *ret, s
 static bool take_global(int argc, char **argv, int *i, struct options *ret, size_t *overrides,
                         struct error *err)
 {
-    const char *value;
+    const char *value = "";
 
     if (take_shorthand(argc, argv, i, ret, overrides, err))
         return true;
-    if ((value = value_of("--config", argc, argv, i, err)) != NULL)
-        ret->config = value;
-    else if ((value = value_of("--set", argc, argv, i, err)) != NULL)
-        ret->overrides[(*overrides)++] = xstrdup(value);
-    return value != NULL;
+    if (take_value("--config", argc, argv, i, &ret->config, err))
+        return true;
+    if (!take_value("--set", argc, argv, i, &value, err))
+        return false;
+    ret->overrides[(*overrides)++] = xstrdup(value);
+    return true;
 }
 
 int options_parse(int argc, char **argv, struct options *ret, struct error *err)

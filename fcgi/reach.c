@@ -50,7 +50,7 @@ char *reach_find_shut(const struct owner *user, const char *path)
     pid_t pid = fork();
     if (pid == 0) {
         length = owner_become(user, NULL) == 0 ? shut_length(path) : 0;
-        _exit(write(ends[1], &length, sizeof(length)) < 0);
+        _exit(write(ends[1], &length, sizeof(length)) < 0 ? 1 : 0);
     }
     close(ends[1]);
     if (pid > 0 && read(ends[0], &length, sizeof(length)) != (ssize_t)sizeof(length))

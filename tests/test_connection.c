@@ -717,7 +717,7 @@ static void measure_beside(void *(*run)(void *), void *user)
 START_TEST(test_slow_writers)
 {
     _cleanup_buffer_ struct buffer request = BUFFER_INIT;
-    _cleanup_free_ char *body = calloc(1, 9 << 20);
+    _cleanup_free_ char *body = xcalloc(1, 9 << 20);
 
     fcgi_add_request(&request, 1, false, "POST", "/", body, 9 << 20);
     measure_beside(write_slowly, &request);

@@ -207,7 +207,8 @@ START_TEST(a_closed_folder_above_is_told)
              "setpriv --reuid www-data --regid www-data --clear-groups %s doctor --state %s", path, state);
     FILE *pipe = popen(line, "r");
     ck_assert_uint_gt(fread(text, 1, sizeof text - 1, pipe), 0);
-    ck_assert_int_eq(WEXITSTATUS(pclose(pipe)), 1);
+    int status = pclose(pipe);
+    ck_assert_int_eq(WEXITSTATUS(status), 1);
     ck_assert_ptr_nonnull(strstr(text, "which www-data may not enter"));
     snprintf(state, sizeof state, "%s", whole);
 }

@@ -203,6 +203,7 @@ START_TEST(test_edges)
     tail = render(&request, &page);
     ck_assert_uint_eq(page.events, 3);
     ck_assert_uint_eq(page.next_cursor, 10);
+    ck_assert_uint_eq(json_array_size(json_object_get(tail, "events")), 3);
     request.exec_id = "ex-00000000000000000000000000000000";
     ck_assert_int_eq(page_render(reader, &request, &out, &page, &err), -1);
     ck_assert_int_eq(err.code, ERROR_NOT_FOUND);

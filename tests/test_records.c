@@ -70,7 +70,7 @@ END_TEST
 START_TEST(test_content_is_not_copied)
 {
     _cleanup_buffer_ struct buffer input = BUFFER_INIT;
-    _cleanup_free_ char *content = calloc(1, 65535);
+    _cleanup_free_ char *content = xcalloc(1, 65535);
     struct record_reader reader = { 0 };
     struct record_piece piece;
 

@@ -69,10 +69,10 @@ static void error_start(struct error *err, enum error_code code)
         code == ERROR_TOO_MANY ? 1 : 0; /* every 429 says when; who knows better sets it afterwards */
 }
 
-int error_set(struct error *err, enum error_code code, const char *format, ...)
+void error_put(struct error *err, enum error_code code, const char *format, ...)
 {
     if (err == NULL)
-        return -1;
+        return;
     char message[sizeof(err->message)];
     va_list args;
     va_start(args, format);
@@ -80,13 +80,12 @@ int error_set(struct error *err, enum error_code code, const char *format, ...)
     va_end(args);
     error_start(err, code);
     memcpy(err->message, message, sizeof(message));
-    return -1;
 }
 
-int error_errno(struct error *err, enum error_code code, int number, const char *format, ...)
+void error_put_errno(struct error *err, enum error_code code, int number, const char *format, ...)
 {
     if (err == NULL)
-        return -1;
+        return;
     char context[sizeof(err->message)];
     va_list args;
     va_start(args, format);
@@ -95,15 +94,16 @@ int error_errno(struct error *err, enum error_code code, int number, const char 
     const char *text = strerrordesc_np(number);
     bool full = number == ENOSPC || number == EDQUOT;
     if (full)
-        return error_set(err, ERROR_FULL, "%s: the disk is full (%s)", context, error_errno_name(number));
-    return error_set(err, code, "%s: %s (%s)", context, error_errno_name(number),
-                     text != NULL ? text : "unknown");
+        error_put(err, ERROR_FULL, "%s: the disk is full (%s)", context, error_errno_name(number));
+    else
+        error_put(err, code, "%s: %s (%s)", context, error_errno_name(number),
+                  text != NULL ? text : "unknown");
 }
 
-int error_wrap(struct error *err, const char *format, ...)
+void error_put_before(struct error *err, const char *format, ...)
 {
     if (err == NULL)
-        return -1;
+        return;
     struct error inner = *err;
     char context[sizeof(err->message)];
     va_list args;
@@ -111,10 +111,9 @@ int error_wrap(struct error *err, const char *format, ...)
     error_format(context, sizeof(context), format, args);
     va_end(args);
     *err = (struct error)ERROR_INIT;
-    error_set(err, inner.code, "%s: %s", context, inner.message);
+    error_put(err, inner.code, "%s: %s", context, inner.message);
     err->retry_after = inner.retry_after;
     err->detail = inner.detail;
-    return -1;
 }
 
 void error_move(struct error *to, struct error *from)

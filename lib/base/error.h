@@ -45,13 +45,29 @@ struct error {
 #define _cleanup_error_ __attribute__((cleanup(error_clear)))
 
 void error_clear(struct error *err);
-/* Each returns -1, so that `return error_set(err, ...)` reads well. err may be NULL. */
-int error_set(struct error *err, enum error_code code, const char *format, ...) PRINTF_LIKE(3, 4);
+/* Each is -1, so that `return error_set(err, ...)` reads well; written out, so that compilers and analyzers,
+ * which see one file at a time, know it. err may be NULL. */
+#define error_set(err, ...)                                                                                  \
+    ({                                                                                                       \
+        error_put((err), __VA_ARGS__);                                                                       \
+        -1;                                                                                                  \
+    })
+#define error_errno(err, ...)                                                                                \
+    ({                                                                                                       \
+        error_put_errno((err), __VA_ARGS__);                                                                 \
+        -1;                                                                                                  \
+    })
+#define error_wrap(err, ...)                                                                                 \
+    ({                                                                                                       \
+        error_put_before((err), __VA_ARGS__);                                                                \
+        -1;                                                                                                  \
+    })
+void error_put(struct error *err, enum error_code code, const char *format, ...) PRINTF_LIKE(3, 4);
 /* Appends ": " and the errno's name and text; ENOSPC and EDQUOT make the code ERROR_FULL. */
-int error_errno(struct error *err, enum error_code code, int number, const char *format, ...)
+void error_put_errno(struct error *err, enum error_code code, int number, const char *format, ...)
     PRINTF_LIKE(4, 5);
 /* Puts "context: " before the message. */
-int error_wrap(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
+void error_put_before(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Moves the error; from is cleared. */
 void error_move(struct error *to, struct error *from);
 

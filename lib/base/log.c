@@ -71,7 +71,9 @@ static void flush_locked(void)
 static int open_log(const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0640);
-    return fd >= 0 ? fd : STDERR_FILENO;
+    if (fd < 0)
+        return STDERR_FILENO;
+    return fd;
 }
 
 void log_init(const char *name, enum log_level level, const char *path)

@@ -92,7 +92,7 @@ static bool judge_text(const struct setting *row, const char *value, char proble
 static void assign(struct loader *l, const struct setting *row, const char *value, const char *where)
 {
     char problem[PROBLEM_SIZE];
-    int64_t number;
+    int64_t number = 0;
     if (row->type == SETTING_INTEGER ? !judge_integer(row, value, &number, problem)
                                      : !judge_text(row, value, problem))
         complain(l, where, "%s %s", row->name, problem);

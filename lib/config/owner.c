@@ -32,7 +32,8 @@ static void take_owner(const struct stat *st, struct owner *ret)
 {
     struct passwd entry, *found = NULL;
     char space[16384];
-    getpwuid_r(st->st_uid, &entry, space, sizeof space, &found);
+    if (getpwuid_r(st->st_uid, &entry, space, sizeof space, &found) != 0)
+        found = NULL;
     gid_t gid = st->st_gid == 0 && found ? entry.pw_gid : st->st_gid;
     *ret = (struct owner){ st->st_uid, gid, found ? xstrdup(entry.pw_name) : NULL };
 }

@@ -53,14 +53,18 @@ void journal_add_text(struct keeper *k, struct exec *e, enum entry_kind kind, co
     add_bytes(&k->journal, entry, text, utf8_valid_prefix(text, length));
 }
 
+static bool continues(const struct entry *last, const struct exec *e, unsigned channel)
+{
+    return last->kind == ENTRY_DATA && last->exec == e && last->channel == channel;
+}
+
 void journal_add_data(struct keeper *k, struct exec *e, unsigned channel, const char *data, size_t length)
 {
     struct journal *j = &k->journal;
-    struct entry *last = j->count > 0 ? &j->entries[j->count - 1] : NULL;
     e->used += length;
-    if (last != NULL && last->kind == ENTRY_DATA && last->exec == e && last->channel == channel) {
+    if (j->count > 0 && continues(&j->entries[j->count - 1], e, channel)) {
         buffer_append(&j->bytes, data, length);
-        last->length += length;
+        j->entries[j->count - 1].length += length;
         return;
     }
     struct entry *entry = add_entry(j, e, ENTRY_DATA);

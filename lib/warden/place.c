@@ -27,21 +27,19 @@ struct place *place_get(struct warden *w, const char *id)
     return p;
 }
 
+static void free_waiters(struct waiter *first)
+{
+    for (struct waiter *next; first != NULL; first = next) {
+        next = first->next;
+        free(first);
+    }
+}
+
 void place_free(struct place *p)
 {
     ping_end(p);
-    while (p->starters != NULL)
-        free(({
-            struct waiter *first = p->starters;
-            p->starters = first->next;
-            first;
-        }));
-    while (p->removers != NULL)
-        free(({
-            struct waiter *first = p->removers;
-            p->removers = first->next;
-            first;
-        }));
+    free_waiters(p->starters);
+    free_waiters(p->removers);
     json_decref(p->spec);
     error_clear(&p->last);
     error_clear(&p->conflict);

@@ -10,8 +10,9 @@ static const struct op *pick(uint8_t number)
 {
     size_t count = 0;
 
-    while (ops[count])
+    do
         count++;
+    while (ops[count]);
     return ops[number % count];
 }
 

@@ -153,8 +153,9 @@ static void step_request(uint8_t number)
     size_t ops_there = 0, length;
     uint8_t which = input_u8(&steps), exec = input_u8(&steps);
     const char *data = input_line(&steps, &length);
-    while (ops[ops_there] != NULL)
+    do
         ops_there++;
+    while (ops[ops_there] != NULL);
     const struct op *op = ops[which % ops_there];
     json_auto_t *given = field_parse_json(data, length, NULL);
     json_t *checked = NULL;

@@ -52,7 +52,7 @@ static void append_string(struct buffer *out, const char *text, size_t length)
 static const char *sample_of(struct dice *d, const struct field_format *format)
 {
     for (size_t i = 0; i < N_ELEMENTS(samples); i++) {
-        size_t count = 0;
+        size_t count = 1;
         while (count < N_ELEMENTS(samples[i].texts) && samples[i].texts[count] != NULL)
             count++;
         if (samples[i].format == format)
@@ -152,8 +152,9 @@ static void append_members(struct dice *d, const struct field *row, struct buffe
 static void append_choice(struct dice *d, const char *const *choices, struct buffer *out)
 {
     unsigned count = 0;
-    while (choices[count] != NULL)
+    do
         count++;
+    while (choices[count] != NULL);
     const char *text = choices[dice_roll(d, count)];
     append_string(out, text, strlen(text));
 }

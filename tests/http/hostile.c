@@ -38,6 +38,14 @@ static const char *abstract_name, *socket_path;
 static char note[400]; /* what an attempt got, for the report */
 #define got(...) (snprintf(note, sizeof note, __VA_ARGS__), true)
 
+static bool opens(const char *path, int flags)
+{
+    int fd = open(path, flags, 0755);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
 /* ---- whom ---- */
 
 /* PID 1 and every supervisor: what watches over commands. */
@@ -568,8 +576,8 @@ static bool opens_devices(void)
         "/proc/kcore", "/proc/kmsg",        "/proc/sysrq-trigger", "/dev/console"
     };
     for (size_t i = 0; i < COUNT(names); i++)
-        if (open(names[i], O_RDWR | O_NONBLOCK | O_NOCTTY) >= 0 ||
-            open(names[i], O_RDONLY | O_NONBLOCK | O_NOCTTY) >= 0)
+        if (opens(names[i], O_RDWR | O_NONBLOCK | O_NOCTTY) ||
+            opens(names[i], O_RDONLY | O_NONBLOCK | O_NOCTTY))
             return got("%s", names[i]);
     return false;
 }
@@ -626,7 +634,7 @@ static bool replaces_programs(void)
         "/lib64/ld-linux-x86-64.so.2", "/proc/1/exe"
     };
     for (size_t i = 0; i < COUNT(files); i++) {
-        if (open(files[i], O_WRONLY) >= 0 || open(files[i], O_RDWR | O_TRUNC) >= 0 || !truncate(files[i], 0))
+        if (opens(files[i], O_WRONLY) || opens(files[i], O_RDWR | O_TRUNC) || !truncate(files[i], 0))
             return got("wrote %s", files[i]);
         if (!unlink(files[i]) || !rename("/tmp/mine", files[i]) || !link("/usr/bin/true", files[i]) ||
             !chmod(files[i], 0777))
@@ -642,7 +650,7 @@ static bool makes_files(void)
         "/etc/bash.bashrc",   "/usr/local/bin/bash", "/dev/x",           "/home/x"
     };
     for (size_t i = 0; i < COUNT(files); i++)
-        if (open(files[i], O_WRONLY | O_CREAT, 0755) >= 0)
+        if (opens(files[i], O_WRONLY | O_CREAT))
             return got("%s", files[i]);
     if (!rename("/run/workspace", "/run/other") || !rmdir("/run/workspace"))
         return got("/run/workspace is gone");
@@ -692,7 +700,7 @@ static bool run(const struct attempt *attempt)
         bool done = attempt->run();
         printf("%s: %s%s\n", attempt->name, done ? "GOT " : "refused", done ? note : "");
         fflush(stdout);
-        _exit(done);
+        _exit(done ? 1 : 0);
     }
     waitpid(pid, &status, 0);
     if (WIFSIGNALED(status))

@@ -53,7 +53,7 @@ const char *peer_text(struct peer_exec *exec, int which);
         int64_t until_ = clock_boottime_ms() + (timeout_ms);                                                 \
         while (!(condition) && !(peer)->gone && clock_boottime_ms() < until_)                                \
             peer_turn((peer), 20);                                                                           \
-        (condition);                                                                                         \
+        !!(condition);                                                                                       \
     })
 
 #endif

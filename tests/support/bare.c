@@ -181,11 +181,12 @@ static void list_one(const char *pid, const char *prefix, json_t *list)
 
 static int bare_list(const struct config *config, json_t **ret, struct error *err)
 {
-    (void)err;
     _cleanup_free_ char *prefix = xasprintf("%s/workspaces/", config->state_dir);
-    json_t *list = json_array();
     DIR *processes = opendir("/proc");
-    for (struct dirent *entry; processes && (entry = readdir(processes));)
+    if (processes == NULL)
+        return error_errno(err, ERROR_INTERNAL, errno, "/proc");
+    json_t *list = json_array();
+    for (struct dirent *entry; (entry = readdir(processes));)
         if (isdigit((unsigned char)entry->d_name[0]))
             list_one(entry->d_name, prefix, list);
     closedir(processes);

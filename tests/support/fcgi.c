@@ -152,7 +152,7 @@ static void parse(struct fcgi_answer *a)
 bool fcgi_read(int fd, int id, struct fcgi_answer *ret)
 {
     unsigned char header[8];
-    char content[65535 + 255];
+    char content[65535 + 255] = "";
 
     *ret = (struct fcgi_answer){ .text = BUFFER_INIT };
     while (!ret->ended) {

@@ -228,10 +228,12 @@ static void wait_gone(struct instance *i)
 static void check_nothing_left(const struct instance *i)
 {
     pid_t pids[64];
-    size_t count = 0;
-    for (long long deadline = now_ms() + 3000; now_ms() < deadline; sleep_ms(20))
-        if ((count = instance_processes(i, "", pids, N_ELEMENTS(pids))) == 0)
-            return;
+    size_t count;
+    long long deadline = now_ms() + 3000;
+    while ((count = instance_processes(i, "", pids, N_ELEMENTS(pids))) > 0 && now_ms() < deadline)
+        sleep_ms(20);
+    if (count == 0)
+        return;
     char line[8192] = "";
     read_command_line(pids[0], line, sizeof line);
     must(false, "%zu processes left behind, the first: %d %s", count, pids[0], line);
