@@ -10,8 +10,12 @@ SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 PKG_CONFIG ?= pkg-config
 PORT ?= 8080
 HOST ?= 127.0.0.1
-STATE ?= .run
-WORKERS ?= 2
+ifndef STATE
+STATE := $(or $(value WORKSPACE_STATE_DIR),.run)
+endif
+ifndef WORKERS
+WORKERS := $(or $(value WORKSPACE_WORKERS),2)
+endif
 TOKEN ?=
 
 SANITIZE ?=
@@ -118,7 +122,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIBRARY)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-.PHONY: chaos soak run check analyze check-layers bench bench-build fuzz fuzz-http fmt install help nightly openapi
+.PHONY: chaos soak uninstall run check analyze check-layers bench bench-build fuzz fuzz-http fmt install help nightly openapi
 
 # By the environment, as they were given: no value is read by a shell, or expanded.
 run: override export PORT := $(value PORT)
@@ -258,6 +262,12 @@ install: programs
 	install -m 0644 conf/lighttpd.conf conf/lighttpd-fragment.conf $(DESTDIR)$(PREFIX)/share/workspace-fcgi/
 	install -m 0640 conf/workspace-fcgi.conf $(DESTDIR)$(SYSCONFDIR)/workspace-fcgi/workspace-fcgi.conf.sample
 
+# What install put there; a state directory is its owner's.
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/workspace-fcgi $(DESTDIR)$(SYSCONFDIR)/workspace-fcgi/workspace-fcgi.conf.sample
+	rm -rf $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(PREFIX)/share/workspace-fcgi
+	-rmdir $(DESTDIR)$(SYSCONFDIR)/workspace-fcgi
+
 help:
 	@echo 'make            build workspace-fcgi and workspace-agent into build/'
 	@echo 'make run        install what is missing, build, start everything behind lighttpd, print URL, token and curl lines'
@@ -269,7 +279,7 @@ help:
 	@echo 'make chaos      kill, stop, fill and break everything for CHAOS_SECONDS=300 and compare every byte; SEED= repeats a run'
 	@echo 'make soak       full speed for SOAK_SECONDS=$(SOAK_SECONDS); fails where memory, descriptors, files or latencies grow'
 	@echo 'make openapi    write openapi/ and conf/workspace-fcgi.conf anew from the tables'
-	@echo 'make fmt        clang-format;  make nightly  every longer suite;  make install PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make fmt        clang-format;  make nightly  every longer suite;  make install, uninstall PREFIX=$(PREFIX) DESTDIR='
 
 deps:
 	@missing=""; for p in $(PACKAGES); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \

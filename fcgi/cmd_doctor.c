@@ -234,6 +234,39 @@ static void check_files_limit(const struct config *config, struct finding *f)
                enough ? "" : ": fewer clients can wait at a time");
 }
 
+/* ---- what the settings mean ---- */
+
+static void check_network(const struct config *config, struct finding *f)
+{
+    if (!strcmp(config->network, "none"))
+        doctor_say(f, LEVEL_OK, NULL, "workspaces have no network");
+    else
+        doctor_say(
+            f, LEVEL_WARN,
+            "WORKSPACE_NETWORK=none, or block_network when a workspace is created; a password for every "
+            "service that listens here",
+            "workspaces use the host's network: their commands reach what listens on 127.0.0.1, and what "
+            "they listen on is the host's");
+}
+
+static void check_address(const struct config *config, struct finding *f)
+{
+    const char *authority = strstr(config->base_url, "://"),
+               *path = authority ? strchr(authority + 3, '/') : NULL;
+    size_t length = path ? strlen(path) : 0;
+    while (length > 0 && path[length - 1] == '/')
+        length--;
+    if (!*config->base_url)
+        doctor_say(f, LEVEL_WARN, "set WORKSPACE_BASE_URL to the public URL",
+                   "no public URL is set: the OpenAPI documents name this host's loopback address alone");
+    else if (length != strlen(config->mount) || strncmp(path ? path : "", config->mount, length) != 0)
+        doctor_say(f, LEVEL_FAIL, "let WORKSPACE_BASE_URL end with what WORKSPACE_MOUNT says",
+                   "the public URL %.200s has another path than WORKSPACE_MOUNT=%.100s", config->base_url,
+                   config->mount);
+    else
+        doctor_say(f, LEVEL_OK, NULL, "%.300s", config->base_url);
+}
+
 /* ---- the table ---- */
 
 static const struct check {
@@ -253,6 +286,8 @@ static const struct check {
     { "path length", doctor_path_length },
     { "space", doctor_space },
     { "warden", doctor_warden },
+    { "network", check_network },
+    { "address", check_address },
     { "lighttpd", check_lighttpd },
     { "rg", check_rg },
     { "git", check_git },

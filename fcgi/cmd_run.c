@@ -160,16 +160,17 @@ static void print_welcome(const struct lighttpd *front, const char *token)
     _cleanup_free_ char *url = lighttpd_url(front);
 
     printf("\nworkspace-fcgi is ready\n  URL    %s\n  MCP    %s/mcp\n  token  %s\n\n", url, url, token);
-    printf("Make a workspace, run a command in it, read its events:\n"
-           "  WS=$(curl -s -X POST -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{}' "
+    printf("Make a workspace, start a command in it, watch its output live:\n"
+           "  WS=$(curl -s -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{}' "
            "%s/api/workspaces"
            " | sed -n 's/.*\"workspace_id\": *\"\\([^\"]*\\)\".*/\\1/p'); echo $WS\n"
-           "  EX=$(curl -s -X POST -H 'Authorization: Bearer %s' -H 'Content-Type: application/json'"
-           " -d '{\"command\":\"echo hello; uname -a\"}' %s/api/workspaces/$WS/realtime-execs"
+           "  EX=$(curl -s -H 'Authorization: Bearer %s' -H 'Content-Type: application/json'"
+           " -d '{\"command\":\"for i in 1 2 3; do echo hello $i; sleep 1; done\"}' "
+           "%s/api/workspaces/$WS/realtime-execs"
            " | sed -n 's/.*\"exec_id\": *\"\\([^\"]*\\)\".*/\\1/p'); echo $EX\n"
-           "  curl -s -H 'Authorization: Bearer %s' "
-           "\"%s/api/workspaces/$WS/realtime-execs/$EX/events?wait_seconds=10\"\n\n"
-           "Ctrl-C ends all of it.\n",
+           "  curl -sN -H 'Authorization: Bearer %s' "
+           "\"%s/api/workspaces/$WS/realtime-execs/$EX/events?stream=true\"\n\n"
+           "Ctrl-C ends all of it; workspaces keep their files and start again with their next command.\n",
            token, url, token, url, token, url);
     fflush(stdout);
 }
@@ -229,6 +230,7 @@ static void serve_until_signal(const struct config *config, const struct lighttp
         supervise_wait(daemons, DAEMONS, -1);
     }
     end_all(daemons, config);
+    fprintf(stderr, "run: all has ended; files and logs are kept in %s\n", config->state_dir);
 }
 
 static void set_environment(const struct wishes *wishes)
@@ -247,8 +249,9 @@ static int run(const struct config *config, struct lighttpd *front, struct error
     struct wishes wishes;
 
     if (read_wishes(config, &wishes, err) < 0 || socket_check(config, NULL, err) < 0 ||
-        state_directory_make(config, err) < 0 || (socket_fd = socket_open(config, NULL, &lock, err)) < 0 ||
+        state_directory_make(config, err) < 0 ||
         lighttpd_prepare(config, wishes.host, wishes.port, files, front, err) < 0 ||
+        (socket_fd = socket_open(config, NULL, &lock, err)) < 0 ||
         find_token(config, wishes.token, &token, err) < 0 || state_directory_reach(config, err) < 0)
         return -1;
     if (!lighttpd_is_private(front))

@@ -44,10 +44,12 @@ void doctor_state_directory(const struct config *config, struct finding *f)
     struct stat status;
     char cure[400];
     if (state_directory_check(config, &err) < 0) {
-        bool missing = err.code == ERROR_NOT_FOUND;
-        doctor_say_error(f, LEVEL_FAIL, &err);
-        if (missing)
-            snprintf(f->cure, sizeof f->cure, "run, serve, warden or token add make it");
+        if (err.code == ERROR_NOT_FOUND)
+            doctor_say(f, LEVEL_WARN, NULL,
+                       "there is none yet at %.300s: run, serve, warden or token add make it",
+                       config->state_dir);
+        else
+            doctor_say_error(f, LEVEL_FAIL, &err);
         return;
     }
     if (stat(config->state_dir, &status) < 0)

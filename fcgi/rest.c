@@ -348,7 +348,7 @@ static void take_parameters(struct rest_call *c)
     c->where = has_body ? "body" : "query";
     c->in = from_query;
     if (!has_body && !body_is_nothing(&r->body))
-        add_problem(c, "body", "", "is not taken by this operation");
+        add_problem(c, "body", "body", "is not taken by this operation: its parameters stand in the query");
     if (request_each_query(r->query, take_query, c, &err) < 0) {
         reject_call(c, &err);
         return;

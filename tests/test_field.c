@@ -97,7 +97,7 @@ static const struct {
     { "{\"must\":\"a\",\"words\":[\"long\",1]}",
       "body.words.0 must have at most 3 characters, not 4; body.words.1 must be a string" },
     { "{\"must\":\"a\",\"list\":[{\"x\":1},{\"z\":1}]}",
-      "body.list.1.x is required; body.list.1.z is not a known member" },
+      "body.list.1.x is required; body.list.1.z is not a known member; there are: x, y" },
     { "{\"must\":\"a\",\"map\":{\"a=b\":\"c\",\"d\":\"long\"}}",
       "body.map.a=b name: must not be empty and must not contain '=' or NUL; body.map.d must have at most 3 "
       "characters, not 4" },
@@ -108,7 +108,9 @@ static const struct {
       "body.path must be an absolute path without '..' of at most 4096 characters" },
     { "{\"must\":\"a\",\"path\":\"/a\\u0000\"}", "body.path must not contain a NUL character" },
     { "{\"must\":\"a\",\"other\":1,\"more\":null}",
-      "body.other is not a known member; body.more is not a known member" },
+      "body.other is not a known member; there are: must, count, wide, wait, maybe, none, flag, colour, "
+      "words, "
+      "list, map, in, either, path, any; body.more is not a known member" },
 };
 
 static void show(const json_t *detail, char *out, size_t size)

@@ -198,7 +198,7 @@ END_TEST
 START_TEST(what_only_looks_makes_nothing)
 {
     static const char *const lines[] = { "token list", "token revoke tk-1", "call listRemoteWorkspaces",
-                                         "call createRemoteWorkspace", "doctor" };
+                                         "call createRemoteWorkspace" };
     char said[200];
     snprintf(said, sizeof said, "there is no state directory at %s", state);
     for (size_t i = 0; i < N_ELEMENTS(lines); i++) {

@@ -161,6 +161,8 @@ static int check_modern(const struct request *r, const struct rpc_message *m, co
 {
     const json_t *meta = json_object_get(m->params, "_meta");
     const char *version = json_string_value(json_object_get(meta, META_VERSION));
+    if (!version && header && !era_find(header, ret))
+        return unsupported(err, header);
     if (!version)
         return rpc_error_set(err, 400, RPC_INVALID_PARAMS, "Invalid params: _meta must have %s",
                              META_VERSION);

@@ -89,7 +89,8 @@ static int check_limit(const json_t *in, const char *limit, const char *request,
     const json_t *a = json_object_get(in, limit), *b = json_object_get(in, request);
 
     if (json_is_number(a) && json_is_number(b) && json_number_value(a) < json_number_value(b))
-        return error_set(err, ERROR_INVALID, "%s must not be below %s", limit, request);
+        return error_set(err, ERROR_INVALID, "%s (%.15g unless given otherwise) must not be below %s", limit,
+                         json_number_value(a), request);
     return 0;
 }
 

@@ -84,6 +84,16 @@ static struct page_request page_request_of(const struct call *call)
     };
 }
 
+/* Such a cursor is another command's: who waits for the end with it would wait for ever. */
+static int check_cursor(struct call *call, uint64_t cursor, const struct page *page, struct error *err)
+{
+    if (cursor <= page->head.last_seq)
+        return 0;
+    buffer_free(&call->body);
+    return error_set(err, ERROR_INVALID, "cursor: %llu lies beyond this command's last event, %llu",
+                     (unsigned long long)cursor, (unsigned long long)page->head.last_seq);
+}
+
 /* One that is made in pieces is remembered from one to the next. */
 static int events_piece(struct call *call, struct events_reader *reader, const struct page_request *request,
                         struct page *page, struct error *err)
@@ -117,6 +127,8 @@ static int events_page(struct call *call, struct events_reader *reader, struct e
     if (call->going_on)
         return events_piece(call, reader, &request, call->memo, err);
     int rc = events_piece(call, reader, &request, &page, err);
+    if (rc >= 0 && check_cursor(call, request.cursor, &page, err) < 0)
+        return OP_FAILED;
     if (rc == OP_MORE)
         call->memo = xmemdup(&page, sizeof page);
     if (rc != OP_DONE || page.events > 0 || page.head.exit_seq > 0 || call->last || wait <= 0)
@@ -152,6 +164,8 @@ static int events_stream(struct call *call, struct events_reader *reader, struct
     request.as_sse = true;
     if (page_render(reader, &request, &call->body, &page, err) < 0)
         return exec_not_found(request.exec_id, err);
+    if (check_cursor(call, request.cursor, &page, err) < 0)
+        return OP_FAILED;
     memo->cursor = page.next_cursor;
     if (page.final || call->last)
         return OP_DONE;

@@ -295,11 +295,11 @@ const struct op op_extend_workspace = {
     .toolset = "workspace",
     .method = "POST",
     .path = "/workspaces/{workspace_id}/extend",
-    .summary = "Give a running workspace more time before it stops.",
+    .summary = "Set anew how long a running workspace may go on.",
     .description =
         "Call it while work goes on and expires_at comes near: also a running command ends at that "
-        "time. Refused (409) where the workspace is stopped: the next {{executeInRemoteWorkspace}} or "
-        "{{startRealtimeWorkspaceExec}} starts it with its full time.",
+        "time. The new time counts from now, so it may also be shorter. Refused (409) where the workspace is "
+        "stopped: the next {{executeInRemoteWorkspace}} or {{startRealtimeWorkspaceExec}} starts it.",
     .params = extend_params,
     .result = extend_result,
     .flags = OP_ON_WORKSPACE,

@@ -73,7 +73,10 @@ void view_add_limits(json_t *to, const struct config *config, const json_t *reco
     json_object_set_new(limits, "processes", json_integer(config->processes));
     json_object_set_new(limits, "block_network", json_boolean(is_true(spec, "block_network")));
     json_object_set_new(to, "limits", limits);
-    view_copy(to, "capabilities", record, "capabilities");
+    json_t *capabilities = json_copy(json_object_get(record, "capabilities"));
+    if (capabilities && is_true(spec, "block_network"))
+        json_object_set_new(capabilities, "network", json_string("none"));
+    json_object_set_new(to, "capabilities", capabilities ? capabilities : json_null());
 }
 
 json_t *view_own_tags(const char *workspace_id)

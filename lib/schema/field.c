@@ -2,6 +2,7 @@
  * declares. Knows nothing of where the value came from, and changes nothing that it was given. */
 #include "lib/schema/field.h"
 
+#include "lib/base/buffer.h"
 #include "lib/base/utf8.h"
 
 #include <ctype.h>
@@ -262,19 +263,30 @@ static json_t *default_of(const struct field *row)
     return value;
 }
 
+static char *row_names(const struct field *rows)
+{
+    _cleanup_buffer_ struct buffer names = BUFFER_INIT;
+
+    for (const struct field *row = rows; row->name; row++)
+        buffer_printf(&names, "%s%s", row == rows ? "" : ", ", row->name);
+    return xstrdup(rows->name ? buffer_text(&names) : "none");
+}
+
 static void check_undeclared(struct check *check, const struct place *place, const struct field *rows,
                              const json_t *in)
 {
     json_t *member;
     const char *name;
+    bool told = false; /* what there is, once */
 
     json_object_foreach((json_t *)in, name, member) {
         if (field_find(rows, name))
             continue;
-        _cleanup_free_ char *shown = xstrndup(name, 100);
+        _cleanup_free_ char *shown = xstrndup(name, 100), *known = told ? NULL : row_names(rows);
         shown[utf8_valid_prefix(shown, strlen(shown))] = '\0';
         const struct place here = { place, shown, 0 };
-        problem(check, &here, "is not a known member");
+        problem(check, &here, "is not a known member%s%s", known ? "; there are: " : "", known ? known : "");
+        told = true;
     }
 }
 
