@@ -173,6 +173,149 @@ static void drop_ballast(const char *disk)
     ck_assert_int_eq(unlink(path), 0);
 }
 
+static void fill_up(const char *disk)
+{
+    static const char block[4096] = { 1 };
+    _cleanup_free_ char *path = xasprintf("%s/ballast", disk);
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    while (write(fd, block, sizeof block) > 0)
+        continue;
+    ck_assert_int_eq(errno, ENOSPC);
+}
+
+static int write_end(struct events_writer *w, struct exec_head *head, size_t size)
+{
+    static char data[EVENT_DATA_MAX];
+    struct event output = { .type = EVENT_STDOUT, .wall_us = 1, .data = data, .length = size },
+                 end = { .type = EVENT_EXIT, .wall_us = 2, .data = "\"returncode\":1", .length = 14 };
+    struct exec_head next = *head;
+    next.state = EXEC_FINISHED;
+    next.finished_us = 2;
+    if (events_begin_end(w, &err) < 0)
+        return -1;
+    if (events_append(w, &next, &output, &err) < 0 || events_append(w, &next, &end, &err) < 0 ||
+        events_put_exec(w, &next, &err) < 0) {
+        events_abort(w);
+        return -1;
+    }
+    if (events_commit(w, &err) < 0)
+        return -1;
+    *head = next;
+    return 0;
+}
+
+/* As many as were promised, each with as much as was promised, whatever ordinary batches take between. */
+static void end_all(struct events_writer *w, struct exec_head *heads, size_t count, struct exec_head *noisy)
+{
+    for (size_t i = 0; i < count; i++) {
+        while (logs_try_write(w, noisy, 3, 700, &err) == 0)
+            ck_assert_uint_lt(noisy->last_seq, 10000);
+        ck_assert_int_eq(err.code, ERROR_FULL);
+        ck_assert_msg(write_end(w, &heads[i], EVENT_DATA_MAX) == 0, "%zu of %zu: %s", i, count, err.message);
+        ck_assert_int_eq(events_keep_room(w, count - 1 - i, &err), 0);
+    }
+}
+
+START_TEST(ends_have_room_on_a_full_disk)
+{
+    enum { EXECS = 200 };
+    static struct exec_head heads[EXECS], noisy, read;
+    char disk[128];
+    if (!mount_small_disk(disk, sizeof disk, "size=64m"))
+        return;
+    struct events_writer *w = logs_open(disk, workspace, 64 * KB, 64 * MB);
+    logs_add(w, &noisy);
+    for (size_t i = 0; i < EXECS; i++) {
+        ck_assert_int_eq(events_keep_room(w, i + 1, &err), 0);
+        logs_add(w, &heads[i]);
+    }
+    fill_up(disk);
+    while (logs_try_write(w, &noisy, 3, 700, &err) == 0)
+        ck_assert_uint_lt(noisy.last_seq, 10000);
+    ck_assert_int_eq(events_keep_room(w, EXECS + 50, &err), -1);
+    ck_assert_int_eq(err.code, ERROR_FULL);
+    ck_assert_int_eq(events_keep_room(w, EXECS, &err), 0);
+    end_all(w, heads, EXECS, &noisy);
+    drop_ballast(disk);
+    logs_write(w, &noisy, 30, 10000);
+    for (size_t i = 0; i < EXECS; i++) {
+        ck_assert_int_eq(events_get_exec(events_writer_reader(w), heads[i].id, &read, &err), 0);
+        ck_assert_uint_eq(read.exit_seq, heads[i].exit_seq);
+    }
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), noisy.id, 0, NULL).last, noisy.last_seq);
+    ck_assert_int_eq(events_verify(events_writer_reader(w), &err), 0);
+    events_writer_close(w);
+}
+END_TEST
+
+/* What a dead writer had kept, the next one has. */
+START_TEST(kept_room_outlives_its_writer)
+{
+    enum { EXECS = 20 };
+    static struct exec_head heads[EXECS], noisy;
+    char disk[128];
+    int status;
+    if (!mount_small_disk(disk, sizeof disk, "size=16m"))
+        return;
+    struct events_writer *w = logs_open(disk, workspace, 64 * KB, 64 * MB);
+    logs_add(w, &noisy);
+    ck_assert_int_eq(events_keep_room(w, EXECS, &err), 0);
+    for (size_t i = 0; i < EXECS; i++)
+        logs_add(w, &heads[i]);
+    events_writer_drop(w);
+    fill_up(disk);
+    pid_t pid = fork();
+    if (pid == 0) {
+        w = logs_open(disk, workspace, 64 * KB, 64 * MB);
+        for (size_t i = 0; i < EXECS; i++)
+            if (write_end(w, &heads[i], 100) < 0)
+                _exit(1 + (int)i);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* A log at its limit needs no more disk: it goes on. */
+START_TEST(a_log_at_its_limit_goes_on_on_a_full_disk)
+{
+    char disk[128];
+    static struct exec_head head;
+    if (!mount_small_disk(disk, sizeof disk, "size=32m"))
+        return;
+    struct events_writer *w = logs_open(disk, workspace, 64 * KB, 2 * MB);
+    logs_add(w, &head);
+    for (int i = 0; i < 100; i++)
+        logs_write(w, &head, 10, 10000);
+    fill_up(disk);
+    for (int i = 0; i < 300; i++)
+        logs_write(w, &head, 10, 10000);
+    ck_assert_uint_eq(logs_read(events_writer_reader(w), head.id, 0, NULL).last, head.last_seq);
+    events_writer_close(w);
+}
+END_TEST
+
+static int64_t blocks_of(const char *disk)
+{
+    struct stat st;
+    _cleanup_free_ char *path = xasprintf("%s/events/%s/data.mdb", disk, workspace);
+    ck_assert_int_eq(stat(path, &st), 0);
+    return (int64_t)st.st_blocks * 512 - st.st_size;
+}
+
+START_TEST(a_closed_log_keeps_no_room)
+{
+    struct exec_head head;
+    struct events_writer *w = logs_open(scratch, workspace, 64 * KB, 2 * MB);
+    logs_add(w, &head);
+    ck_assert_int_ge(blocks_of(scratch), 128 * KB);
+    ck_assert_int_lt(blocks_of(scratch), 320 * KB);
+    events_writer_close(w);
+    ck_assert_int_lt(blocks_of(scratch), 16 * KB);
+}
+END_TEST
+
 START_TEST(a_full_disk_costs_the_batch_alone)
 {
     char disk[128];
@@ -648,6 +791,10 @@ int main(void)
     const TTest *const tests[] = {
         a_killed_writer_loses_nothing_that_it_committed,
         another_thread_flushes_while_the_owner_writes,
+        ends_have_room_on_a_full_disk,
+        kept_room_outlives_its_writer,
+        a_log_at_its_limit_goes_on_on_a_full_disk,
+        a_closed_log_keeps_no_room,
         a_full_disk_costs_the_batch_alone,
         pruning_makes_room_on_a_full_disk,
         opening_on_a_full_disk_is_an_error,

@@ -106,7 +106,7 @@ static void on_waiting(struct keeper *k, struct exec *e, const struct frame *fra
 {
     (void)frame;
     if (length == 1)
-        journal_add(k, e, ENTRY_WAITING, data[0] != 0, 0);
+        journal_add_waiting(k, e, data[0] != 0);
 }
 
 static void on_close(struct keeper *k, struct exec *e, const struct frame *frame, const char *data,
@@ -167,7 +167,7 @@ static void agent_ready(void *user, uint32_t events)
     struct keeper *k = user;
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0 || k->agent_gone)
         return;
-    if (k->journal.full && (events & (EPOLLHUP | EPOLLERR)) == 0)
+    if (held_is_much(&k->journal) && (events & (EPOLLHUP | EPOLLERR)) == 0)
         return;
     if (read_some(k) != 0)
         agent_lost(k);
@@ -200,7 +200,7 @@ void box_flush(struct keeper *k)
         return;
     }
     uint32_t events = channel_events(k->agent);
-    reactor_change(k->agent_source, k->journal.full ? events & ~(uint32_t)EPOLLIN : events);
+    reactor_change(k->agent_source, held_is_much(&k->journal) ? events & ~(uint32_t)EPOLLIN : events);
 }
 
 void box_drain(struct keeper *k, int64_t deadline_ms)
@@ -208,7 +208,7 @@ void box_drain(struct keeper *k, int64_t deadline_ms)
     for (;;) {
         int64_t left = deadline_ms - clock_boottime_ms();
         struct pollfd poll_fd = { .fd = channel_fd(k->agent), .events = POLLIN };
-        if (left <= 0 || poll(&poll_fd, 1, (int)left) <= 0 || read_some(k) != 0 || k->journal.full)
+        if (left <= 0 || poll(&poll_fd, 1, (int)left) <= 0 || read_some(k) != 0 || held_is_much(&k->journal))
             return;
         channel_write(k->agent, NULL);
     }

@@ -12,6 +12,7 @@ struct exec *live_add(struct keeper *k, const struct exec_head *head)
     e->now.head = *head;
     e->now.tails[0].deadline_ms = e->now.tails[1].deadline_ms = INT64_MAX;
     e->timeout_ms = e->kill_ms = INT64_MAX;
+    e->allowance = SIZE_MAX;
     e->started_ms = clock_boottime_ms();
     e->next = k->execs;
     k->execs = e;
@@ -184,7 +185,7 @@ int keeper_exec_start(struct keeper_call *call, const struct exec_request *reque
 {
     struct keeper *k = keeper_of(call);
     const char *workdir = request->workdir != NULL ? request->workdir : default_workdir(k);
-    if (check_start(k, err) < 0)
+    if (check_start(k, err) < 0 || events_keep_room(k->events, k->running + 1, err) < 0)
         return -1;
     json_auto_t *info = exec_info(request, workdir);
     if (info == NULL)

@@ -1,6 +1,7 @@
 /* The keeper's own: what its files share. keeper.c turns the loop; start.c and stop.c are the two ends of its
  * life; life.c its deadlines; server.c the workers; box.c the sandbox's end of the channel; exec.c what is
- * asked of an exec; journal.c what an exec tells. */
+ * asked of an exec; journal.c what an exec tells, tell.c how; held.c what of that goes on while the log takes
+ * no more. */
 #ifndef KEEPER_INTERNAL_H
 #define KEEPER_INTERNAL_H
 
@@ -36,6 +37,7 @@ struct tail {
 struct exec_image {
     struct exec_head head;
     struct tail tails[2]; /* stdout, stderr */
+    uint64_t refused;     /* bytes that are dropped and not told yet */
     bool over;            /* the final event is written */
     bool closed;          /* the agent has nothing more of it */
 };
@@ -53,7 +55,12 @@ struct exec {
     int64_t oom_base;    /* driver's count when it started */
     struct buffer input; /* waits for credit */
     bool input_eof, eof_sent;
-    size_t used; /* bytes of this batch, to be granted after it is written */
+    size_t used;                /* bytes of this batch, to be granted after it is written */
+    size_t held;                /* what its entries of output will take in the log */
+    size_t allowance;           /* how much output of it this batch takes; SIZE_MAX but on a full disk */
+    bool ending;                /* an entry tells its end, and was not tried alone yet */
+    bool waiting, waiting_held; /* as the agent said last; an entry says it */
+    uint64_t dropping[2];       /* bytes of stdout and stderr that entries refuse */
 };
 
 enum entry_kind {
@@ -66,17 +73,18 @@ enum entry_kind {
     ENTRY_TOUCH,
     ENTRY_LOST,
     ENTRY_CLOSE,
+    ENTRY_REFUSED,
     ENTRY_KINDS
 };
 
 /* One thing that happened to an exec and is not in the store yet. */
 struct entry {
     enum entry_kind kind;
-    struct exec *exec;
-    unsigned channel;      /* DATA, FLUSH: 0 = stdout, 1 = stderr */
+    struct exec *exec;     /* NULL: it is written */
+    unsigned channel;      /* DATA, FLUSH, REFUSED: 0 = stdout, 1 = stderr */
     size_t offset, length; /* DATA: output; FAILED, LOST: why; in journal.bytes */
     int64_t wall_us, boot_ms;
-    int a, b; /* STARTED: pid, pgid; EXIT: wait status, oom; WAITING: yes */
+    int a, b; /* STARTED: pid, pgid; EXIT: wait status, oom */
 };
 
 struct journal {
@@ -84,6 +92,7 @@ struct journal {
     size_t count, capacity;
     struct buffer bytes;
     bool full; /* the store took it not; retry_ms says when next */
+    bool ends; /* there is an exec whose end was not tried yet */
     int64_t retry_ms;
     int64_t shed_ms; /* gives a big buffer back then */
     int failures;    /* in a row, for another reason than a full store */
@@ -187,10 +196,25 @@ void journal_add(struct keeper *k, struct exec *e, enum entry_kind kind, int a, 
 void journal_add_text(struct keeper *k, struct exec *e, enum entry_kind kind, const char *text,
                       size_t length);
 void journal_add_data(struct keeper *k, struct exec *e, unsigned channel, const char *data, size_t length);
+void journal_add_waiting(struct keeper *k, struct exec *e, bool is_waiting);
 void journal_add_flush(struct keeper *k, struct exec *e, unsigned channel);
 bool journal_write(struct keeper *k); /* false: it is held; nothing is lost */
+/* One exec's entries in a batch of their own, without those of others: at most that much of its output, the
+ * rest is refused. They leave the journal. */
+int journal_write_exec(struct keeper *k, struct exec *e, size_t allowance, bool is_end, struct error *err);
 void journal_shed(struct journal *j);
 void journal_free(struct journal *j);
+
+/* tell.c: within a batch. text = what the entry's offset stands for */
+int tell_entry(struct keeper *k, const struct entry *entry, const char *text, struct error *err);
+
+/* held.c: while journal.full */
+bool held_refuses(const struct keeper *k, const struct exec *e, size_t length); /* more output of it */
+bool held_is_much(const struct journal *j); /* nothing more is to be read */
+void held_note(struct keeper *k, struct exec *e, enum entry_kind kind);
+void held_retry(struct keeper *k, const struct error *err); /* each end may be tried again */
+void held_write_ends(struct keeper *k);                     /* those that were not tried yet */
+void held_relieve(struct keeper *k);                        /* lets commands go on that are to end */
 
 /* server.c */
 extern const struct peers_handlers server_handlers;

@@ -171,6 +171,7 @@ void life_tick(struct keeper *k)
         prune(k, now);
     for (struct exec *e = k->execs; e != NULL; e = e->next)
         exec_tick(k, e, now);
+    held_relieve(k);
     if (k->journal.shed_ms <= now)
         journal_shed(&k->journal);
     journal_write(k);

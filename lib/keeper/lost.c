@@ -58,7 +58,7 @@ static int lose_one(struct events_writer *w, struct exec_head *head, const char 
 static int lose_batch(struct events_writer *w, struct exec_head *heads, size_t count, const char *why,
                       struct error *err)
 {
-    if (events_begin(w, err) < 0)
+    if (events_begin_end(w, err) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
         if (lose_one(w, &heads[i], why, err) < 0) {
@@ -66,6 +66,31 @@ static int lose_batch(struct events_writer *w, struct exec_head *heads, size_t c
             return -1;
         }
     return events_commit(w, err);
+}
+
+/* A batch of many copies more pages than are kept on a full disk; with one after the other they serve again.
+ */
+static int lose_each(struct events_writer *w, struct exec_head *heads, size_t count, const char *why,
+                     struct error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (lose_batch(w, &heads[i], 1, why, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int lose(struct events_writer *w, struct exec_head *heads, size_t count, const char *why,
+                struct error *err)
+{
+    _cleanup_error_ struct error problem = ERROR_INIT;
+    _cleanup_free_ struct exec_head *copies = xcalloc(count, sizeof(*copies));
+    memcpy(copies, heads, count * sizeof(*heads));
+    if (lose_batch(w, copies, count, why, &problem) == 0)
+        return 0;
+    if (problem.code == ERROR_FULL)
+        return lose_each(w, heads, count, why, err);
+    error_move(err, &problem);
+    return -1;
 }
 
 /* Keeps those without a final event, in place. */
@@ -89,7 +114,7 @@ static long finish_all(struct events_writer *w, const char *why, struct error *e
             return count < 0 ? -1 : total;
         before = heads[count - 1].stream;
         size_t open = keep_open_ones(heads, (size_t)count);
-        if (open > 0 && lose_batch(w, heads, open, why, err) < 0)
+        if (open > 0 && lose(w, heads, open, why, err) < 0)
             return -1;
         total += (long)open;
         if (before == 0)

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #define DRAIN_MS      1000
-#define FULL_STORE_MS 5000
+#define FULL_STORE_MS 500 /* for room that just comes free: ends have theirs */
 #define ANSWER_MS     1000
 
 void stop_want(struct keeper *k, const char *state, const char *format, ...)
@@ -66,6 +66,8 @@ static bool finish_execs(struct keeper *k)
     for (struct exec *e = k->execs; e != NULL; e = e->next)
         if (!e->now.over)
             journal_add_text(k, e, ENTRY_LOST, text, strlen(text));
+        else if (e->held > 0) /* late output: what has a place is written now */
+            journal_add(k, e, ENTRY_CLOSE, 0, 0);
     while (!journal_write(k) && !events_writer_is_damaged(k->events)) {
         if (clock_boottime_ms() > deadline_ms)
             return false;

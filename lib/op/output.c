@@ -257,7 +257,8 @@ static void say_dropped(const struct exec_head *head, struct output *ret)
         uint64_t dropped = head->counted ? head->stream_dropped[i] : i == 0 ? head->dropped_bytes : 0;
         if (dropped == 0)
             continue;
-        buffer_printf(&ret->streams[i], "... [%llu bytes dropped: beyond the log's limit] ...\n",
+        buffer_printf(&ret->streams[i],
+                      "... [%llu bytes dropped: beyond the log's limit, or the disk was full] ...\n",
                       (unsigned long long)dropped);
         ret->truncated[i] = true;
     }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #define EVENT_DATA_MAX    16336 /* raw bytes, so that header and data are 4 pages of LMDB */
+#define EVENT_COST        40    /* what an event takes in the map beside its data */
 #define EVENT_ENCODED_MAX 40000 /* utf8_json_size of the data, and its base64 where it is not UTF-8 */
 #define EVENT_ENCODED_BOTH_MAX                                                                               \
     88000 /* that and utf8_json_size_twice together: MCP shows an event twice, in 90,000 characters */
@@ -84,6 +85,13 @@ int events_writer_flush(struct events_writer *w, struct error *err);
  * writer is usable, try again later. Heads belong to the caller: after a commit that failed it goes back to
  * the copies it had at begin. A call that failed within a batch: abort it. */
 int events_begin(struct events_writer *w, struct error *err);
+/* The same for a batch that tells an end, or makes room: on a full disk it may use what is kept back there.
+ */
+int events_begin_end(struct events_writer *w, struct error *err);
+/* From now on room on the disk is kept for the ends of that many execs, each with that much output, its
+ * events' cost counted. ERROR_FULL where there is not so much. Not within a batch. */
+#define EVENTS_END_OUTPUT (16u << 10)
+int events_keep_room(struct events_writer *w, size_t ends, struct error *err);
 int events_commit(struct events_writer *w, struct error *err);
 void events_abort(struct events_writer *w);
 /* New exec: allots head->stream; info = what never changes: {command, workdir, timeout_seconds, rows, cols,
@@ -97,6 +105,8 @@ int events_add_exec(struct events_writer *w, struct exec_head *head, const json_
  * its data. data longer than EVENT_DATA_MAX is the caller's bug (abort). Call events_put_exec once for the
  * batch. */
 int events_append(struct events_writer *w, struct exec_head *head, struct event *event, struct error *err);
+/* Counts output as dropped that cannot be kept; its seq is 0. */
+void events_refuse(struct exec_head *head, struct event *event);
 int events_put_exec(struct events_writer *w, const struct exec_head *head,
                     struct error *err); /* ERROR_NOT_FOUND: it was pruned */
 /* Removes finished execs whose finished_us lies before that, oldest first, and at most some per call;

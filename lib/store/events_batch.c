@@ -1,6 +1,7 @@
 /* Owns a batch: one write transaction and the journal of its operations. A map that is full cannot grow under
  * a live transaction, so the batch is aborted, the map doubled and the journal played again; the caller never
- * sees it. Knows keys and values as bytes only. */
+ * sees it; but on a full disk, where the map is no larger than the room that the batch may use
+ * (events_room.c). Knows keys and values as bytes only. */
 #include "lib/store/events_internal.h"
 
 #include "lib/base/clock.h"
@@ -68,19 +69,46 @@ static int play_journal(struct events_writer *w)
     return 0;
 }
 
+/* 0 = there is a transaction with the batch in it, or LMDB's result. */
+static int replay(struct events_writer *w, struct error *err)
+{
+    if (environment_begin(w->env, 0, &w->txn, err) < 0)
+        return -1;
+    return play_journal(w);
+}
+
+static int enlarge(struct events_writer *w, struct error *err)
+{
+    if (!room_is_limit(w))
+        return environment_grow(w->env, err);
+    return room_widen(w) ? 0 : room_full(err);
+}
+
 static int replay_in_larger_map(struct events_writer *w, struct error *err)
 {
     int result;
     do {
         drop_transaction(w);
-        if (environment_grow(w->env, err) < 0 || environment_begin(w->env, 0, &w->txn, err) < 0)
+        if (enlarge(w, err) < 0)
             return fail(w);
-        result = play_journal(w);
+        result = replay(w, err);
     } while (result == MDB_MAP_FULL);
-    if (result == 0)
-        return 0;
-    writer_failed(w, result, "write to the log", err);
-    return fail(w);
+    if (result > 0 || result < -1)
+        writer_failed(w, result, "write to the log", err);
+    return result == 0 ? 0 : fail(w);
+}
+
+/* The disk was found full only now, with the batch already in the map. */
+static int replay_in_limit(struct events_writer *w, struct error *err)
+{
+    drop_transaction(w);
+    room_limit(w);
+    int result = replay(w, err);
+    if (result == MDB_MAP_FULL)
+        return replay_in_larger_map(w, err);
+    if (result > 0 || result < -1)
+        writer_failed(w, result, "write to the log", err);
+    return result == 0 ? 0 : fail(w);
 }
 
 static int perform(struct events_writer *w, size_t at, struct error *err)
@@ -99,6 +127,7 @@ static size_t journal_add(struct events_writer *w, unsigned flags, const struct 
 {
     struct operation operation = { flags, (uint32_t)key->size, (uint32_t)(head_size + size) };
     size_t at = w->journal.length;
+    room_count(w, head_size + size);
     buffer_reserve(&w->journal, sizeof operation + key->size + head_size + size);
     buffer_append(&w->journal, &operation, sizeof operation);
     buffer_append(&w->journal, key->bytes, key->size);
@@ -184,14 +213,25 @@ static void check_readers(struct events_writer *w)
     mdb_reader_check(w->env, NULL);
 }
 
-int events_begin(struct events_writer *w, struct error *err)
+static int begin(struct events_writer *w, bool for_ends, struct error *err)
 {
     if (w->txn)
         return error_set(err, ERROR_INTERNAL, "a batch is open already");
     check_readers(w);
     w->failed = false;
     w->journal.length = 0;
+    room_begin(w, for_ends);
     return environment_begin(w->env, 0, &w->txn, err);
+}
+
+int events_begin(struct events_writer *w, struct error *err)
+{
+    return begin(w, false, err);
+}
+
+int events_begin_end(struct events_writer *w, struct error *err)
+{
+    return begin(w, true, err);
 }
 
 static void finish(struct events_writer *w)
@@ -216,6 +256,10 @@ int events_commit(struct events_writer *w, struct error *err)
         return -1;
     if (secure_marker(w, err) < 0) {
         events_abort(w);
+        return -1;
+    }
+    if (!room_secure(w) && replay_in_limit(w, err) < 0) {
+        finish(w);
         return -1;
     }
     while ((result = environment_commit(STEAL(w->txn))) == MDB_MAP_FULL)

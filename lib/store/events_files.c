@@ -40,10 +40,13 @@ int writer_failed(struct events_writer *w, int result, const char *what, struct 
 }
 
 /* ---- the marker ---- */
-/* Never half written: a marker that cannot be read hides the logs. Not durable yet, see marker_sync. */
+/* Never half written: a marker that cannot be read hides the logs. Not durable yet, see marker_sync. One that
+ * says the same is left as it is, so that ends of a dead keeper can be written on a full disk. */
 int marker_write(const char *directory, struct error *err)
 {
     char text[CLOCK_BOOT_ID_SIZE];
+    if (marker_is_there(directory) && !marker_is_foreign(directory))
+        return 0;
     _cleanup_close_ int dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dirfd < 0)
         return error_errno(err, ERROR_INTERNAL, errno, "open the log");

@@ -14,7 +14,6 @@
 
 #define EVENTS_VERSION 2  /* 2: heads count each stream */
 #define EVENT_HEADER   16 /* crc, type, flags, 2 unused, wall_us */
-#define EVENT_COST     40 /* what an event takes in the map beside its data */
 #define HASH_BYTES     32
 
 enum key_kind {

@@ -35,6 +35,17 @@ typedef long reader_body(struct events_reader *r, void *user, struct error *err)
 long reader_run(struct events_reader *r, reader_body *body, void *user, struct error *err);
 void reader_close(struct events_reader *r); /* what it owns; r itself stays */
 
+/* What the data file has on the disk (events_room.c). */
+struct events_room {
+    int64_t allocated; /* bytes of the file that have blocks */
+    int64_t kept;      /* bytes beyond its last page that are for ends alone */
+    int64_t pages;     /* that the open batch may come to */
+    int64_t whole_map; /* the map's size without the limit that is in force; 0 = none is */
+    int64_t retry_ms;
+    bool off; /* the file system cannot */
+    bool tight, for_ends;
+};
+
 struct events_writer {
     MDB_env *env;
     MDB_dbi table;
@@ -47,6 +58,7 @@ struct events_writer {
     int64_t readers_checked_ms;
     char *directory; /* <state_dir>/events/<ws> */
     struct events_reader reader;
+    struct events_room room;
     uint64_t written; /* bytes of batches while the marker was not durable */
     atomic_bool marker_durable;
     pthread_mutex_t sync_lock;
@@ -56,6 +68,17 @@ struct events_writer {
 /* The marker must reach the disk before pages of the environment do. By themselves those stay in memory for
  * seconds, so opening does not wait: the first flush, or the batch that makes it many pages, sees to it. */
 int events_secure_marker(struct events_writer *w, struct error *err);
+
+void room_open(struct events_writer *w);
+void room_close(struct events_writer *w); /* gives back what nothing was written to */
+void room_begin(struct events_writer *w, bool for_ends);
+void room_count(struct events_writer *w, size_t value_size); /* one more operation of the batch */
+/* Before the commit. False: the disk is full; the batch is to be played again within room_limit. */
+bool room_secure(struct events_writer *w);
+void room_limit(struct events_writer *w);
+bool room_widen(struct events_writer *w); /* the batch may go further now. False: the disk is still full */
+bool room_is_limit(const struct events_writer *w); /* MDB_MAP_FULL means the disk */
+int room_full(struct error *err);
 
 /* Operations of the open batch (events_batch.c). -1 = the batch failed. */
 int batch_put(struct events_writer *w, const struct events_key *key, const void *head, size_t head_size,

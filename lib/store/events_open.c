@@ -66,7 +66,10 @@ static int try_open(struct events_writer *w, bool *ret_damaged, struct error *er
                      : w->map_bytes < SMALLEST_MAP_BYTES ? SMALLEST_MAP_BYTES
                                                          : w->map_bytes,
     };
-    return environment_open(&options, &w->env, ret_damaged, err);
+    if (environment_open(&options, &w->env, ret_damaged, err) < 0)
+        return -1;
+    room_open(w);
+    return 0;
 }
 
 /* Its content is nobody's loss: readers that still have it open read damage at worst, and look again. */
@@ -307,6 +310,7 @@ void events_writer_close(struct events_writer *w)
         log_error("events: %s", err.message);
     else if (!events_writer_is_damaged(w))
         marker_remove(w->directory);
+    room_close(w); /* need not be durable: nobody waits for it */
     release(w);
 }
 

@@ -126,7 +126,7 @@ static void settle(struct events_writer *w)
     struct disk_meta meta;
     struct events_key key = key_kind(KEY_META);
     MDB_val value;
-    if (events_begin(w, &ignored) < 0)
+    if (events_begin_end(w, &ignored) < 0)
         return;
     int found = batch_get(w, &key, &value, &ignored);
     if (found > 0 && parse_sealed(value.mv_data, value.mv_size, &meta, sizeof meta) == 0 &&
@@ -139,7 +139,7 @@ static void settle(struct events_writer *w)
 static int prune_in_own_batch(struct events_writer *w, int64_t finished_before_us, size_t *ret_removed,
                               struct error *err)
 {
-    if (events_begin(w, err) < 0)
+    if (events_begin_end(w, err) < 0) /* what is removed makes more room than it takes */
         return -1;
     int more = prune(w, finished_before_us, ret_removed, err);
     if (more < 0)

@@ -211,14 +211,14 @@ static int store_event(struct events_writer *w, struct exec_head *head, struct e
     return 0;
 }
 
-/* Output after the end that would push the end out: counted, not kept. */
-static int refuse_event(struct exec_head *head, struct event *event)
+void events_refuse(struct exec_head *head, struct event *event)
 {
     event->seq = 0;
     head->total_bytes += event->length;
     head->dropped_bytes += event->length;
     head->dropped_events++;
-    return 0;
+    count_stream(head->stream_bytes, event->type, event->flags, event->length);
+    count_stream(head->stream_dropped, event->type, event->flags, event->length);
 }
 
 int events_append(struct events_writer *w, struct exec_head *head, struct event *event, struct error *err)
@@ -229,8 +229,9 @@ int events_append(struct events_writer *w, struct exec_head *head, struct event 
     int room = make_room(w, &next, event->length, err);
     if (room < 0)
         return -1;
-    bool refused = room == 0 && (event->flags & EVENT_LATE);
-    if (refused ? refuse_event(&next, event) : store_event(w, &next, event, err))
+    if (room == 0 && (event->flags & EVENT_LATE)) /* it would push the end out */
+        events_refuse(&next, event);
+    else if (store_event(w, &next, event, err) < 0)
         return -1;
     *head = next;
     return 0;

@@ -143,6 +143,56 @@ START_TEST(small_workspaces_are_removed_on_a_full_disk)
 }
 END_TEST
 
+static void stop(const char *ws, long most_ms)
+{
+    char path[100];
+    snprintf(path, sizeof path, "/api/workspaces/%s/stop", ws);
+    long long begun = now_ms();
+    json_t *stopped = api(the, 200, "POST", path, json_object());
+    ck_assert_int_lt(now_ms() - begun, most_ms);
+    ck_assert_str_eq(member_text(stopped, "state"), "stopped");
+    json_decref(stopped);
+}
+
+/* By themselves, by cancel, with their workspace: as on any other day. */
+START_TEST(ends_are_told_on_a_full_disk)
+{
+    char ws[40], seven[40], noisy[40], silent[40], path[200];
+    struct exec_log log;
+    workspace_create(the, NULL, ws);
+    exec_start_command(the, ws, "read x; echo bye; exit 7", seven);
+    exec_start_command(the, ws, "read x; yes", noisy);
+    exec_start_command(the, ws, "echo here; sleep 100", silent);
+    exec_wait_output(the, ws, silent, "here", 5000);
+    fill(ballast);
+    exec_send(the, ws, noisy, "\n", false);
+    sleep_ms(500);
+    exec_send(the, ws, seven, "\n", false);
+    exec_follow(the, ws, seven, 1000, &log);
+    ck_assert_int_eq(member_number(log.exit, "returncode"), 7);
+    ck_assert_str_eq(log.out, "bye\n");
+    ck_assert_int_eq(log.dropped, 0);
+    exec_log_clear(&log);
+    snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/cancel", ws, noisy);
+    json_decref(api(the, 200, "POST", path, json_object()));
+    exec_follow(the, ws, noisy, 1000, &log);
+    ck_assert_str_eq(member_text(log.exit, "state"), "cancelled");
+    ck_assert_int_gt(log.dropped, 0);
+    ck_assert_ptr_nonnull(strstr(member_text(log.error, "data"), "bytes of output are dropped"));
+    exec_log_clear(&log);
+    stop(ws, 1000);
+    exec_follow(the, ws, silent, 1000, &log);
+    ck_assert_str_eq(log.out, "here\n");
+    ck_assert_str_eq(member_text(log.error, "data"), "lost: workspace stopped");
+    exec_log_clear(&log);
+    ck_assert_int_eq(unlink(ballast), 0);
+    exec_run_command(the, ws, "echo again", &log);
+    ck_assert_str_eq(log.out, "again\n");
+    exec_log_clear(&log);
+    workspace_terminate(the, ws);
+}
+END_TEST
+
 int main(void)
 {
     if (geteuid() != 0) {
@@ -155,6 +205,7 @@ int main(void)
     tcase_add_checked_fixture(c, begin, end);
     tcase_add_test(c, a_full_disk_is_told_and_survived);
     tcase_add_test(c, the_workspace_that_fills_the_disk_is_removed);
+    tcase_add_test(c, ends_are_told_on_a_full_disk);
     tcase_add_test(c, small_workspaces_are_removed_on_a_full_disk);
     suite_add_tcase(s, c);
     return unit_run(s);
