@@ -292,6 +292,33 @@ START_TEST(test_late)
 }
 END_TEST
 
+/* What a command left behind writes on after its log is gone: to nobody, and in nobody's way. */
+START_TEST(test_late_for_ever)
+{
+    static const char *const settings[] = { "WORKSPACE_EVENT_LOG_TTL=1", NULL };
+    begin(NULL, settings);
+    struct told told = { 0 };
+    char id[ID_SIZE], other[ID_SIZE];
+    struct exec_head head;
+    _cleanup_error_ struct error err = ERROR_INIT;
+    talk_start(talk, "(while :; do echo late; printf '\\303'; sleep 0.01; done) & echo early", NULL, id);
+    ck_assert(told_wait(&house, ws, id, &told, 5000));
+    talk_start(talk, "sleep 5; echo still here", NULL, other);
+    struct events_cache *cache = events_cache_new(house.config->state_dir, 2);
+    bool is_there = true;
+    for (int i = 0; i < 40 && is_there; i++, usleep(100000))
+        is_there = events_get_exec(events_cache_get(cache, ws, NULL), id, &head, NULL) == 0;
+    ck_assert(!is_there);
+    ck_assert(told_wait(&house, ws, other, &told, 10000));
+    ck_assert_str_eq(buffer_text(&told.out), "still here\n");
+    ck_assert_int_eq(told.head.state, EXEC_FINISHED);
+    ck_assert_int_eq(events_verify(events_cache_get(cache, ws, NULL), &err), 0);
+    events_cache_free(cache);
+    told_clear(&told);
+    end();
+}
+END_TEST
+
 /* ---- ends that are asked for ---- */
 
 #define STUBBORN                                                                                             \
@@ -904,6 +931,7 @@ int main(int argc, char **argv)
         return status;
     setenv("HOUSE_QUIET", "1", 0);
     const TTest *const tests[] = { test_ready,
+                                   test_late_for_ever,
                                    test_ends,
                                    test_environment,
                                    test_same_key,

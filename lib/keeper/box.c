@@ -228,6 +228,12 @@ void box_signal(struct keeper *k, uint32_t stream, int signal_number, bool tree)
         channel_send(k->agent, FRAME_SIGNAL, 0, stream, payload, sizeof(payload));
 }
 
+void box_detach(struct keeper *k, uint32_t stream)
+{
+    if (!k->agent_gone)
+        channel_send(k->agent, FRAME_DETACH, 0, stream, NULL, 0);
+}
+
 void box_pump_input(struct keeper *k, struct exec *e)
 {
     uint32_t stream = e->now.head.stream;

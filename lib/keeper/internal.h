@@ -46,8 +46,9 @@ struct exec_image {
 struct exec {
     struct exec *next;
     struct exec_image now, before;
-    bool touched; /* before is valid: the journal is being written */
-    bool settled; /* after the final event: counters and deadlines are done */
+    bool touched;   /* before is valid: the journal is being written */
+    bool settled;   /* after the final event: counters and deadlines are done */
+    bool forgotten; /* its log was pruned; the agent may still tell of it */
     int64_t started_ms, timeout_s;
     int64_t timeout_ms, kill_ms; /* deadlines; INT64_MAX = none */
     bool timeout_fired, kill_sent;
@@ -182,6 +183,7 @@ void box_drain(struct keeper *k,
                int64_t deadline_ms); /* after the sandbox's end: what is left in the channel */
 bool box_start_exec(struct keeper *k, const struct exec *e, const json_t *request); /* false: too large */
 void box_signal(struct keeper *k, uint32_t stream, int signal_number, bool tree);
+void box_detach(struct keeper *k, uint32_t stream); /* it may go on, its output is wanted no more */
 void box_pump_input(struct keeper *k, struct exec *e);
 
 /* exec.c */

@@ -105,6 +105,10 @@ static int write_all(struct keeper *k, const struct exec *only, struct error *er
         struct exec *e = entry->exec;
         if (e == NULL || (only != NULL && e != only))
             continue;
+        if (e->forgotten) {
+            e->now.closed |= entry->kind == ENTRY_CLOSE;
+            continue;
+        }
         if (!e->touched)
             e->before = e->now;
         e->touched = true;

@@ -20,12 +20,18 @@ static void set_deadlines(struct keeper *k, int64_t timeout_s, int64_t idle_s)
     life_active(k);
 }
 
+static int64_t prune_every_ms(const struct keeper *k)
+{
+    int64_t kept_ms = k->config->event_log_ttl * 1000;
+    return kept_ms < PRUNE_EVERY_MS ? kept_ms : PRUNE_EVERY_MS;
+}
+
 void life_begin(struct keeper *k)
 {
     k->enforce_ms = INT64_MAX;
     k->enforce_over = k->driver->enforce == NULL;
     k->journal.shed_ms = INT64_MAX;
-    k->prune_ms = clock_boottime_ms() + PRUNE_EVERY_MS;
+    k->prune_ms = clock_boottime_ms() + prune_every_ms(k);
     json_auto_t *clock = NULL;
     state_get_clock(k->state, &clock);
     steady_from_json(&k->clock, clock);
@@ -84,6 +90,22 @@ static void enforce(struct keeper *k, int64_t now)
 
 /* ---- pruning ---- */
 
+/* What a command left behind may write for longer than its log is kept. */
+static void forget_pruned(struct keeper *k)
+{
+    for (struct exec *e = k->execs; e != NULL; e = e->next) {
+        _cleanup_error_ struct error err = ERROR_INIT;
+        struct exec_head head;
+        if (!e->now.over || e->now.closed || e->forgotten ||
+            events_get_exec(events_writer_reader(k->events), e->now.head.id, &head, &err) == 0 ||
+            err.code != ERROR_NOT_FOUND)
+            continue;
+        e->forgotten = true;
+        e->now.tails[0].length = e->now.tails[1].length = 0;
+        box_detach(k, e->now.head.stream);
+    }
+}
+
 /* Only what is older than it need be: a full store is no reason to break the promise of how long logs are
  * kept. */
 static void prune(struct keeper *k, int64_t now)
@@ -93,10 +115,14 @@ static void prune(struct keeper *k, int64_t now)
     size_t removed = 0;
     if (events_prune(k->events, before_us, &removed, &err) < 0)
         log_debug("%s: cannot prune the log: %s", k->workspace_id, err.message);
-    if (removed > 0)
+    if (removed > 0) {
         flusher_mark(k->flusher);
+        forget_pruned(k);
+    }
     bool tight = k->journal.full || events_fill(k->events) > PRUNE_FILL;
-    k->prune_ms = now + (removed > 0 || tight ? PRUNE_TIGHT_EVERY_MS : PRUNE_EVERY_MS);
+    int64_t every_ms = prune_every_ms(k);
+    bool soon = (removed > 0 || tight) && PRUNE_TIGHT_EVERY_MS < every_ms;
+    k->prune_ms = now + (soon ? PRUNE_TIGHT_EVERY_MS : every_ms);
 }
 
 /* ---- execs ---- */
