@@ -249,11 +249,14 @@ static int run(const struct config *config, struct lighttpd *front, struct error
     struct wishes wishes;
 
     if (read_wishes(config, &wishes, err) < 0 || socket_check(config, NULL, err) < 0 ||
-        state_directory_make(config, err) < 0 ||
-        lighttpd_prepare(config, wishes.host, wishes.port, files, front, err) < 0 ||
-        (socket_fd = socket_open(config, NULL, &lock, err)) < 0 ||
-        find_token(config, wishes.token, &token, err) < 0 || state_directory_reach(config, err) < 0)
+        state_directory_make(config, err) < 0 || (socket_fd = socket_open(config, NULL, &lock, err)) < 0)
         return -1;
+    /* The lock is held: what belongs to another run of this directory is left alone. */
+    if (lighttpd_prepare(config, wishes.host, wishes.port, files, front, err) < 0 ||
+        find_token(config, wishes.token, &token, err) < 0 || state_directory_reach(config, err) < 0) {
+        socket_remove(config, NULL);
+        return -1;
+    }
     if (!lighttpd_is_private(front))
         fprintf(stderr,
                 "run: HOST=%s is not this machine alone: the token and all data travel in the clear; put a "

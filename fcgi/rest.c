@@ -154,7 +154,10 @@ static int take_query(void *user, const char *name, const char *value, size_t le
     const struct field *row =
         is_path_parameter(c->route, name) ? NULL : field_find(c->route->op->params, name);
     if (!row || strcmp(c->where, "query") != 0) {
-        add_problem(c, "query", name, "is not a known parameter");
+        _cleanup_free_ char *known = field_names(c->route->op->params, c->route->op->path);
+        _cleanup_free_ char *text = xasprintf("is not a known parameter; there are: %s",
+                                              strcmp(c->where, "query") == 0 ? known : "none");
+        add_problem(c, "query", name, text);
         return 0;
     }
     json_t *before = json_object_get(c->in, name);
@@ -200,7 +203,7 @@ static int check(struct rest_call *c, json_t **ret, struct error *err)
 {
     _cleanup_error_ struct error problem = ERROR_INIT;
     json_auto_t *checked = NULL;
-    int rc = field_check(c->route->op->params, c->where, c->in, &checked, &problem);
+    int rc = field_check(c->route->op->params, c->where, c->route->op->path, c->in, &checked, &problem);
     if (rc < 0)
         name_places(c->route, problem.detail);
     if (rc < 0 && !c->problems) {

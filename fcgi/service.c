@@ -207,7 +207,7 @@ void service_call(struct service *s, const struct op *op, const struct principal
     d->inside = true;
     _cleanup_error_ struct error err = ERROR_INIT;
     json_t *checked = NULL;
-    if (field_check(op->params, "arguments", in, &checked, &err) < 0) {
+    if (field_check(op->params, "arguments", NULL, in, &checked, &err) < 0) {
         take_error(d, &err);
         loop_defer(s->loop, tell, d);
         return;

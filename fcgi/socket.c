@@ -88,3 +88,10 @@ int socket_open(const struct config *config, const char *given, int *ret_lock, s
 
     return open_locked(path, config, ret_lock, err);
 }
+
+void socket_remove(const struct config *config, const char *given)
+{
+    _cleanup_free_ char *path = socket_path(config, given);
+
+    unlink(path);
+}

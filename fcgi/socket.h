@@ -10,6 +10,8 @@ int socket_check(const struct config *config, const char *given, struct error *e
  * holds it), mode 0660, group of the workers' user where root. *ret_lock: held until closed. Returns the
  * listening descriptor. */
 int socket_open(const struct config *config, const char *given, int *ret_lock, struct error *err);
+/* What socket_open made, while its lock is held. */
+void socket_remove(const struct config *config, const char *given);
 /* given, or fcgi.sock in the state directory. Caller frees. */
 char *socket_path(const struct config *config, const char *given);
 bool socket_is_listening(int fd);

@@ -66,7 +66,8 @@ START_TEST(test_accepted)
     const char *name;
     json_t *value;
 
-    ck_assert_msg(field_check(rows, "body", in, &ret, &err) == 0, "%s: %s", accepted[_i].in, err.message);
+    ck_assert_msg(field_check(rows, "body", NULL, in, &ret, &err) == 0, "%s: %s", accepted[_i].in,
+                  err.message);
     ck_assert(json_equal(in, before));
     json_object_foreach(wanted, name, value)
         ck_assert_msg(json_equal(json_object_get(ret, name), value), "%s: %s", accepted[_i].in, name);
@@ -140,7 +141,7 @@ START_TEST(test_refused)
     char problems[1024];
 
     ck_assert_ptr_nonnull(in);
-    ck_assert_int_eq(field_check(rows, "body", in, &ret, &err), -1);
+    ck_assert_int_eq(field_check(rows, "body", NULL, in, &ret, &err), -1);
     ck_assert_ptr_null(ret);
     ck_assert_int_eq(err.code, ERROR_VALIDATION);
     show(err.detail, problems, sizeof problems);
@@ -160,7 +161,7 @@ START_TEST(test_many_problems)
         snprintf(name + 300, 20, "%d", i);
         json_object_set_new(in, name, json_null());
     }
-    ck_assert_int_eq(field_check(rows, "body", in, &ret, &err), -1);
+    ck_assert_int_eq(field_check(rows, "body", NULL, in, &ret, &err), -1);
     ck_assert_uint_eq(json_array_size(err.detail), 101);
     ck_assert_ptr_nonnull(strstr(err.message, "(and 5000 more)"));
     ck_assert_uint_lt(json_dumpb(err.detail, NULL, 0, 0), 40000);

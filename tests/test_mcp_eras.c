@@ -223,6 +223,19 @@ START_TEST(each_request_speaks_its_revision)
 }
 END_TEST
 
+START_TEST(an_id_comes_back_whole_or_not_at_all)
+{
+    for (int length = 1024; length <= 1025; length++) {
+        _cleanup_free_ char *body =
+            xasprintf("{\"jsonrpc\":\"2.0\",\"id\":\"%0*d\",\"method\":\"ping\"}", length, 7);
+        struct sent *s = caller_send(the, "POST", "/mcp", NULL, body, 0);
+        ck_assert_int_eq(s->status, length > 1024 ? 400 : 200);
+        ck_assert_uint_eq(json_string_length(json_object_get(s->json, "id")), length > 1024 ? 0 : 1024);
+        sent_free(s);
+    }
+}
+END_TEST
+
 START_TEST(get_and_delete_are_not_allowed)
 {
     static const char *const methods[] = { "GET", "DELETE", "PUT" };
@@ -318,6 +331,7 @@ int main(void)
     tcase_add_checked_fixture(served, setup, teardown);
     tcase_add_loop_test(served, each_request_speaks_its_revision, 0, N_ELEMENTS(rows));
     tcase_add_test(served, get_and_delete_are_not_allowed);
+    tcase_add_test(served, an_id_comes_back_whole_or_not_at_all);
     tcase_add_test(served, legacy_results_have_nothing_modern);
     tcase_add_test(served, sets_choose_what_is_listed);
     tcase_add_test(served, problems_of_arguments_are_all_told);

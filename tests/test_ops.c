@@ -63,8 +63,8 @@ static void check_rows(const struct op *op, const struct field *rows, bool param
             const struct field alone[] = { *row, FIELD_END };
             json_auto_t *in = json_pack("{s:o}", row->name, json_loads(row->dflt, JSON_DECODE_ANY, NULL)),
                         *checked = NULL;
-            ck_assert_msg(field_check(alone, "body", in, &checked, &err) == 0, "%s.%s: %s", op->id, row->name,
-                          err.message);
+            ck_assert_msg(field_check(alone, "body", NULL, in, &checked, &err) == 0, "%s.%s: %s", op->id,
+                          row->name, err.message);
         }
     }
 }
@@ -261,7 +261,7 @@ static enum error_code check_call(const char *id, const char *text, char message
     enum error_code code = ERROR_NONE;
 
     ck_assert_msg(in != NULL, "%s", text);
-    if (field_check(op->params, "body", in, &checked, &err) < 0 ||
+    if (field_check(op->params, "body", NULL, in, &checked, &err) < 0 ||
         (op->check && op->check(&config, checked, &err) < 0))
         code = err.code;
     snprintf(message, 512, "%s", err.message);
@@ -383,8 +383,8 @@ START_TEST(test_unset)
                 *b = NULL;
 
     json_object_set_new(null, "idle_timeout_seconds", json_null());
-    ck_assert_int_eq(field_check(rows, "body", without, &a, &err), 0);
-    ck_assert_int_eq(field_check(rows, "body", null, &b, &err), 0);
+    ck_assert_int_eq(field_check(rows, "body", NULL, without, &a, &err), 0);
+    ck_assert_int_eq(field_check(rows, "body", NULL, null, &b, &err), 0);
     ck_assert_ptr_null(json_object_get(a, "idle_timeout_seconds"));
     ck_assert(json_is_null(json_object_get(b, "idle_timeout_seconds")));
     ck_assert(json_is_null(json_object_get(a, "timeout_seconds")));
@@ -401,7 +401,8 @@ START_TEST(test_record)
     json_auto_t *given = json_pack("{s:{s:s}}", "tags", "team", "a"), *in = NULL, *record = NULL;
     const char *id;
 
-    ck_assert_int_eq(field_check(op_find("createRemoteWorkspace")->params, "body", given, &in, &err), 0);
+    ck_assert_int_eq(field_check(op_find("createRemoteWorkspace")->params, "body", NULL, given, &in, &err),
+                     0);
     record = op_workspace_record(&config, &owner, in);
     id = json_string_value(json_object_get(record, "workspace_id"));
     ck_assert(id_is_valid(ID_WORKSPACE, id));

@@ -205,7 +205,7 @@ static int do_call(struct slot *slot, const struct rpc_message *m, struct rpc_er
     _cleanup_error_ struct error problem = ERROR_INIT;
     buffer_free(&slot->text);
     p->open++;
-    if (field_check(slot->op->params, "arguments", given ? given : none, &in, &problem) < 0) {
+    if (field_check(slot->op->params, "arguments", NULL, given ? given : none, &in, &problem) < 0) {
         take_answer(slot, NULL, NULL, 0, &problem);
         return 1;
     }

@@ -34,6 +34,9 @@ int rpc_read(const json_t *value, struct rpc_message *ret, struct rpc_error *err
     const json_t *id = json_object_get(value, "id"), *method = json_object_get(value, "method");
     const json_t *params = json_object_get(value, "params");
     const char *version = json_string_value(json_object_get(value, "jsonrpc"));
+    /* It comes back in every answer, which are bounded. */
+    if (json_string_length(id) > RPC_ID_MAX)
+        return invalid(err, "id is too long: 1024 bytes are the most");
     if (json_is_string(id) || json_is_integer(id))
         ret->id = id;
     if (!version || strcmp(version, "2.0") != 0)

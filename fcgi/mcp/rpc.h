@@ -7,6 +7,8 @@
 
 #include <jansson.h>
 
+#define RPC_ID_MAX 1024 /* bytes of an id */
+
 enum rpc_code {
     RPC_PARSE_ERROR = -32700,
     RPC_INVALID_REQUEST = -32600,

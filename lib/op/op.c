@@ -42,7 +42,7 @@ int op_keep(struct keeper_call *call, const char *operation, const json_t *in, j
         return error_set(err, ERROR_INTERNAL, "this operation has no half in the keeper");
     json_auto_t *known = declared_members(op->params, in);
     json_auto_t *checked = NULL;
-    if (field_check(op->params, "body", known, &checked, err) < 0)
+    if (field_check(op->params, "body", NULL, known, &checked, err) < 0)
         return -1;
     return op->keep(call, checked, ret, err);
 }

@@ -22,6 +22,7 @@ struct check {
     json_t *detail;
     size_t count;
     bool for_result; /* no defaults; absent members are fine */
+    const char *path;
 };
 
 static json_t *place_to_json(const struct place *place)
@@ -263,13 +264,24 @@ static json_t *default_of(const struct field *row)
     return value;
 }
 
-static char *row_names(const struct field *rows)
+static bool stands_in(const char *path, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *at = path; at && (at = strchr(at, '{')); at++)
+        if (strncmp(at + 1, name, length) == 0 && at[1 + length] == '}')
+            return true;
+    return false;
+}
+
+char *field_names(const struct field *rows, const char *path)
 {
     _cleanup_buffer_ struct buffer names = BUFFER_INIT;
 
     for (const struct field *row = rows; row->name; row++)
-        buffer_printf(&names, "%s%s", row == rows ? "" : ", ", row->name);
-    return xstrdup(rows->name ? buffer_text(&names) : "none");
+        if (!stands_in(path, row->name))
+            buffer_printf(&names, "%s%s", names.length ? ", " : "", row->name);
+    return xstrdup(names.length ? buffer_text(&names) : "none");
 }
 
 static void check_undeclared(struct check *check, const struct place *place, const struct field *rows,
@@ -282,7 +294,8 @@ static void check_undeclared(struct check *check, const struct place *place, con
     json_object_foreach((json_t *)in, name, member) {
         if (field_find(rows, name))
             continue;
-        _cleanup_free_ char *shown = xstrndup(name, 100), *known = told ? NULL : row_names(rows);
+        _cleanup_free_ char *shown = xstrndup(name, 100),
+                            *known = told ? NULL : field_names(rows, check->path);
         shown[utf8_valid_prefix(shown, strlen(shown))] = '\0';
         const struct place here = { place, shown, 0 };
         problem(check, &here, "is not a known member%s%s", known ? "; there are: " : "", known ? known : "");
@@ -360,11 +373,11 @@ static int fail(struct check *check, const struct place *root, struct error *err
     return -1;
 }
 
-int field_check(const struct field *rows, const char *where, const json_t *in, json_t **ret,
+int field_check(const struct field *rows, const char *where, const char *path, const json_t *in, json_t **ret,
                 struct error *err)
 {
     json_auto_t *detail = json_array();
-    struct check check = { detail, 0, false };
+    struct check check = { detail, 0, false, path };
     const struct place root = { NULL, where, 0 };
     json_t *checked = NULL;
 
@@ -381,7 +394,7 @@ int field_check(const struct field *rows, const char *where, const json_t *in, j
 int field_check_result(const struct field *rows, const json_t *value, struct error *err)
 {
     json_auto_t *detail = json_array(), *checked = NULL;
-    struct check check = { detail, 0, true };
+    struct check check = { detail, 0, true, NULL };
     const struct place root = { NULL, "result", 0 };
 
     if (!json_is_object(value))

@@ -57,11 +57,13 @@ struct field {
 #define FIELD_RANGE(low, high) .has_min = true, .has_max = true, .min = (low), .max = (high)
 
 /* Checks in (an object) against rows, collecting every problem into err (ERROR_VALIDATION, detail [{"loc":
- * ["body", ...], "msg"}]); where: first element of loc ("body", "query", "path", "arguments"). On success
- * *ret is a new object with the defaults filled. in is not changed. Undeclared members are refused. A NUL
- * inside a string is refused where format is set, kept otherwise. */
-int field_check(const struct field *rows, const char *where, const json_t *in, json_t **ret,
+ * ["body", ...], "msg"}]); where: first element of loc ("body", "query", "path", "arguments"); path (may be
+ * NULL): an operation's, whose names in {} are not told among those that there are. On success *ret is a new
+ * object with the defaults filled. in is not changed. Undeclared members are refused. A NUL inside a string
+ * is refused where format is set, kept otherwise. */
+int field_check(const struct field *rows, const char *where, const char *path, const json_t *in, json_t **ret,
                 struct error *err);
+char *field_names(const struct field *rows, const char *path); /* "a, b" without those in {} of path */
 /* Text of a query or path parameter -> JSON by the row's type ("true", "1", "12.5", plain text). NULL where
  * it does not fit: then the caller passes it as a string and field_check names the problem. */
 json_t *field_from_text(const struct field *row, const char *text, size_t length);

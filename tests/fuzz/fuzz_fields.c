@@ -21,7 +21,7 @@ static void check_again(const struct op *op, const json_t *checked)
     _cleanup_error_ struct error err = ERROR_INIT;
     json_auto_t *again = NULL;
 
-    if (field_check(op->params, "body", checked, &again, &err) < 0 || !json_equal(again, checked))
+    if (field_check(op->params, "body", NULL, checked, &again, &err) < 0 || !json_equal(again, checked))
         abort();
 }
 
@@ -32,7 +32,7 @@ static void check_whole(const struct op *op, const json_t *in)
     json_auto_t *checked = NULL;
     char digest[ID_HASH_SIZE];
 
-    if (field_check(op->params, "body", in, &checked, &err) < 0) {
+    if (field_check(op->params, "body", NULL, in, &checked, &err) < 0) {
         json_decref(error_to_json(&err));
         return;
     }

@@ -163,7 +163,7 @@ static void step_request(uint8_t number)
         json_object_set_new(given, "workspace_id", json_string(WORKSPACE));
         if (field_find(op->params, "exec_id") != NULL)
             json_object_set_new(given, "exec_id", json_string(exec_at(exec)));
-        field_check(op->params, "body", given, &checked,
+        field_check(op->params, "body", NULL, given, &checked,
                     NULL); /* as a worker does; what is not right goes too */
     }
     json_t *in = checked != NULL ? checked : given != NULL ? json_incref(given) : json_null();

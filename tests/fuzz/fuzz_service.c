@@ -60,7 +60,7 @@ static void add_workspace(void)
     const struct config *config = caller_config(caller);
     const struct principal owner = { .name = (char *)"owner", .read = true, .write = true, .admin = true };
     json_auto_t *given = json_object(), *in = NULL;
-    holds(field_check(op_find("createRemoteWorkspace")->params, "body", given, &in, NULL) == 0);
+    holds(field_check(op_find("createRemoteWorkspace")->params, "body", NULL, given, &in, NULL) == 0);
     json_auto_t *record = op_workspace_record(config, &owner, in);
     json_object_set_new(record, "workspace_id", json_string(WORKSPACE));
     json_object_set_new(record, "state", json_string("stopped"));

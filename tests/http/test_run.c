@@ -6,6 +6,7 @@
 #include "tests/support/instance.h"
 #include "tests/support/unit.h"
 
+#include <arpa/inet.h>
 #include <check.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -87,6 +88,14 @@ static void run_a_command(void)
     ck_assert_str_eq(log.out, "fine\n");
     exec_log_clear(&log);
     workspace_terminate(the, ws);
+}
+
+static void output_of(const char *line, char *ret, size_t size)
+{
+    FILE *out = popen(line, "re");
+    ck_assert_ptr_nonnull(out);
+    ret[fread(ret, 1, size - 1, out)] = '\0';
+    pclose(out);
 }
 
 START_TEST(an_empty_directory_of_roots_is_given_to_the_user)
@@ -231,6 +240,50 @@ START_TEST(a_killed_run_is_followed_by_another)
 }
 END_TEST
 
+/* A second run of the same directory is refused, and the first one's web server is not touched. */
+START_TEST(a_second_run_is_refused_and_harms_nothing)
+{
+    char port[16], line[600], before[64], after[64];
+    make_state("www-data", 0700);
+    snprintf(port, sizeof port, "%d", 20000 + (int)((getpid() + 2000) % 10000));
+    pid_t run = begin_run(port);
+    ck_assert(wait_for_log("workspace-fcgi is ready"));
+    snprintf(line, sizeof line, "pgrep -f '[l]ighttpd -D -f %s/' | tr '\\n' ' '", state);
+    output_of(line, before, sizeof before);
+    ck_assert_msg(*before, "%s", line);
+    snprintf(line, sizeof line, "PORT=%d %s run --state %s 2>&1", atoi(port) + 1,
+             build_path("workspace-fcgi"), state);
+    char said[600];
+    output_of(line, said, sizeof said);
+    ck_assert_msg(strstr(said, "another server uses the socket"), "%s", said);
+    snprintf(line, sizeof line, "pgrep -f '[l]ighttpd -D -f %s/' | tr '\\n' ' '", state);
+    output_of(line, after, sizeof after);
+    ck_assert_str_eq(before, after);
+    kill(run, SIGTERM);
+    ck_assert_int_eq(waitpid(run, NULL, 0), run);
+}
+END_TEST
+
+/* A busy port: nothing that looks like a server stays behind. */
+START_TEST(a_busy_port_leaves_no_socket)
+{
+    char path[300], line[600], said[600];
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    make_state("www-data", 0700);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, length), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    snprintf(line, sizeof line, "HOST=127.0.0.1 PORT=%d %s run --state %s 2>&1", ntohs(address.sin_port),
+             build_path("workspace-fcgi"), state);
+    output_of(line, said, sizeof said);
+    snprintf(path, sizeof path, "%s/fcgi.sock", state);
+    ck_assert_msg(access(path, F_OK) != 0, "%s", said);
+    close(fd);
+}
+END_TEST
+
 int main(void)
 {
     if (geteuid() != 0) {
@@ -247,6 +300,8 @@ int main(void)
     tcase_add_test(c, a_weaker_warden_is_replaced_once);
     tcase_add_test(c, it_is_not_ready_while_workers_cannot_start);
     tcase_add_test(c, a_killed_run_is_followed_by_another);
+    tcase_add_test(c, a_second_run_is_refused_and_harms_nothing);
+    tcase_add_test(c, a_busy_port_leaves_no_socket);
     suite_add_tcase(s, c);
     return unit_run(s);
 }
