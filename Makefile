@@ -53,8 +53,8 @@ STATIC ?= yes
 archive = $(if $(filter yes,$(STATIC)),$(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)))
 library = $(if $(call archive,$(1)),-l:lib$(1).a,-l$(1))
 libs = $(shell $(PKG_CONFIG) --libs $(1))
-MAIN_LIBS := $(foreach name,fcgi lmdb jansson seccomp sodium,$(call library,$(name))) -lpthread
-AGENT_LIBS := $(foreach name,jansson sodium,$(call library,$(name)))
+MAIN_LIBS := $(foreach name,fcgi lmdb jansson seccomp sodium,$(call library,$(name))) -lpthread -lm
+AGENT_LIBS := $(foreach name,jansson sodium,$(call library,$(name))) -lm
 TEST_LIBS = $(MAIN_LIBS) $(call libs,check libcurl)
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
@@ -122,7 +122,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIBRARY)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-.PHONY: chaos soak uninstall run check analyze check-layers bench bench-build fuzz fuzz-http fmt install help nightly openapi
+.PHONY: chaos soak uninstall run check analyze check-threads check-valgrind check-layers bench bench-build fuzz fuzz-http fmt install help nightly openapi
 
 # By the environment, as they were given: no value is read by a shell, or expanded.
 run: override export PORT := $(value PORT)
@@ -236,6 +236,36 @@ analyze: deps
 	@$(MAKE) --no-print-directory deps PACKAGES="clang cppcheck"
 	@$(MAKE) --no-print-directory $(JOBS) -k analyses
 
+# ThreadSanitizer over what has threads. They are few (grep pthread_create): a worker's helper, which parses large bodies (fcgi/offload.c, and the
+# queue of fcgi/loop.c under it); in a keeper the one that opens the logs (start.c), the one that flushes them (flusher.c) and the one that watches
+# over memory (driver/local/guard.c); the log's buffer is everybody's (base/log.c). The unit tests and the local driver's contract go through each of
+# them, the HTTP suites through all together: commands (exec), large bodies (refusals), limits (isolation).
+# What the sanitizer itself breaks stays out, all of it without threads: it makes vfork a fork, so the agent is the plain one and its own tests are
+# left out; it has a thread of its own, so doctor may not try a user namespace; it blocks signals in a handler that is left by a jump (tag faults).
+THREADS := build/tsan
+THREAD_TESTS := $(patsubst tests/%.c,$(THREADS)/tests/%,$(filter-out tests/test_agent% tests/test_doctor.c,$(wildcard tests/test_*.c)) \
+	tests/contract/test_local.c $(foreach name,exec refusals isolation,tests/http/test_$(name).c))
+check-threads: export CK_EXCLUDE_TAGS := timing faults
+check-threads: export CK_TIMEOUT_MULTIPLIER := 4
+check-threads: deps
+	$(call build,a minute) programs
+	@$(MAKE) --no-print-directory $(JOBS) SANITIZE=thread $(THREADS)/workspace-fcgi $(THREAD_TESTS)
+	@install build/workspace-agent $(THREADS)/workspace-agent
+	@tests/analyze/threads.sh $(THREADS) $(THREAD_TESTS)
+
+# Memcheck over the unit tests, hardly optimised: a variable of the parent then still points to what a forked child did not free, which is no leak.
+# valgrind 3.19 has no pidfd_open, so that what holds processes by pidfd cannot run: the suites of keeper, warden, pool and daemons, and the tests
+# tagged pidfd in others. Nor do those of the agent, which is another program that nothing is seen of, and tests of times.
+VALGRIND := build/valgrind
+VALGRIND_TESTS := $(patsubst tests/%.c,$(VALGRIND)/tests/%,$(filter-out $(foreach name,keeper warden pool daemons agent agent_harm,tests/test_$(name).c),$(wildcard tests/test_*.c)))
+check-valgrind: export CK_EXCLUDE_TAGS := pidfd timing
+check-valgrind: export CK_TIMEOUT_MULTIPLIER := 10
+check-valgrind: export UNDER := valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --suppressions=tests/analyze/valgrind.supp
+check-valgrind: deps
+	@$(MAKE) --no-print-directory deps PACKAGES=valgrind
+	@$(MAKE) --no-print-directory $(JOBS) BUILD=$(VALGRIND) CFLAGS='-O1 -g' programs $(VALGRIND_TESTS)
+	@tests/run.sh $(VALGRIND) $(VALGRIND_TESTS)
+
 openapi: programs
 	$(BUILD)/workspace-fcgi describe openapi --state .run > openapi/openapi.json
 	$(BUILD)/workspace-fcgi describe actions --state .run > openapi/actions.json
@@ -274,6 +304,7 @@ help:
 	@echo '                PORT=$(PORT) HOST=$(HOST) STATE=$(STATE) WORKERS=$(WORKERS) TOKEN= may be given; WORKSPACE_* settings pass through'
 	@echo 'make check      the test suite; SANITIZE=address,undefined builds into build/asan'
 	@echo 'make analyze    clang static analyzer and cppcheck over every file; a finding fails'
+	@echo 'make check-threads   ThreadSanitizer over what has threads;  make check-valgrind   memcheck over the unit tests'
 	@echo 'make bench      the figures of README, "How fast it is"; ONLY="start read" runs some'
 	@echo 'make fuzz       libFuzzer on every parser, FUZZ_SECONDS=$(FUZZ_SECONDS) each, FUZZ_JOBS=$(FUZZ_JOBS) at a time; FUZZ_ONLY="page json" some (clang)'
 	@echo 'make chaos      kill, stop, fill and break everything for CHAOS_SECONDS=300 and compare every byte; SEED= repeats a run'

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs test programs one after the other: run.sh BUILD PROGRAM[:AS]... A log of each is kept in BUILD/logs; that of a failure is shown.
-# Exit status 77 of a program = skipped. With RETRY=1 one that failed is run once more, alone: passing then counts and is said as FLAKY, with what
-# the first run showed (machines that build this are shared, and some bounds are times). Closes with "N passed, N failed, N skipped".
+# Exit status 77 of a program = skipped. UNDER is a command that runs each (setarch -R, valgrind ...). With RETRY=1 one that failed is run once
+# more, alone: passing then counts and is said as FLAKY, with what the first run showed (machines that build this are shared, and some bounds are
+# times). Closes with "N passed, N failed, N skipped".
 set -u
 # Some tests become www-data, and some put a tmpfs over /tmp: below a closed folder (a clone in /root) or /tmp they run from another name of
 # this one, in a mount namespace of their own.
@@ -28,7 +29,7 @@ for item in "$@"; do
     name=$(basename "$program")${as:+-as-$as}
     log=$build/logs/$name.log
     begun=$(date +%s%N)
-    run() { AS=$as timeout -k 10 "${TEST_TIMEOUT:-400}" "$program" >"$log" 2>&1 </dev/null; }
+    run() { AS=$as timeout -k 10 "${TEST_TIMEOUT:-400}" ${UNDER:-} "$program" >"$log" 2>&1 </dev/null; }
     run
     status=$?
     if [ $status != 0 ] && [ $status != 77 ] && [ -n "${RETRY:-}" ]; then

@@ -402,13 +402,13 @@ int main(void)
     tcase_add_test(cases, ids_are_made_and_known);
     tcase_add_test(cases, ids_compare_and_hash);
     tcase_add_test(cases, clock_formats_as_the_library_does);
-    tcase_add_test(cases, process_is_held_by_identity);
-    tcase_add_test(cases, process_is_not_taken_for_another);
     tcase_add_test(cases, process_child_starts_clean);
     tcase_add_test(cases, process_names_signals);
     tcase_add_test(cases, a_jump_of_the_wall_clock_ages_nothing);
     tcase_add_test(cases, time_with_the_machine_off_counts_after_an_hour);
     tcase_add_test(cases, nonsense_about_clocks_is_forgotten);
     suite_add_tcase(suite, cases);
+    const TTest *const held[] = { process_is_held_by_identity, process_is_not_taken_for_another };
+    unit_add(suite, "pidfd", held, N_ELEMENTS(held), NULL, NULL, 60, "pidfd");
     return unit_run(suite);
 }

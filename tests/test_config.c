@@ -331,22 +331,32 @@ START_TEST(the_sample_can_be_loaded)
 END_TEST
 
 /* ---- the owner of the state directory ---- */
-static int in_child(int (*run)(void))
+static struct config *load_for(const char *leaf, const char *text)
+{
+    struct config *config = load(text);
+    free(config->state_dir);
+    config->state_dir = xasprintf("%s/%s", scratch, leaf);
+    return config;
+}
+
+static int in_child(int (*run)(struct config *), const char *leaf, const char *text)
 {
     int status;
     pid_t pid = fork();
-    if (pid == 0)
-        _exit(run());
+    if (pid == 0) {
+        struct config *config = load_for(leaf, text);
+        int result = run(config);
+        config_free(config);
+        _exit(result);
+    }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert(WIFEXITED(status));
     return WEXITSTATUS(status);
 }
 
-static int become_and_look(void)
+static int become_and_look(struct config *config)
 {
     struct stat st;
-    struct config *config = load("WORKSPACE_USER=www-data\n");
-    config->state_dir = xasprintf("%s/mine", scratch);
     if (mkdir(config->state_dir, 0750) < 0 || chown(config->state_dir, 12345, 54321) < 0 ||
         config_become_owner(config, &err) < 0 || stat(config->state_dir, &st) < 0)
         return 1;
@@ -356,20 +366,16 @@ static int become_and_look(void)
 }
 
 /* One that is not there yet, or root's, is for WORKSPACE_USER. */
-static int become_the_user(void)
+static int become_the_user(struct config *config)
 {
     const struct passwd *user = getpwnam("www-data");
-    struct config *config = load("WORKSPACE_USER=www-data\n");
-    config->state_dir = xasprintf("%s/roots", scratch);
     if (mkdir(config->state_dir, 0755) < 0 || config_become_owner(config, &err) < 0)
         return 1;
     return geteuid() == user->pw_uid && getegid() == user->pw_gid && setuid(0) < 0 ? 0 : 2;
 }
 
-static int become_nobody_known(void)
+static int become_nobody_known(struct config *config)
 {
-    struct config *config = load("WORKSPACE_USER=no-such-user-here\n");
-    config->state_dir = xasprintf("%s/newer", scratch);
     return config_become_owner(config, &err) < 0 && strstr(err.message, "no-such-user-here") ? 0 : 1;
 }
 
@@ -380,9 +386,9 @@ START_TEST(root_becomes_the_owner)
         return;
     }
     ck_assert_int_eq(chmod(scratch, 0755), 0);
-    ck_assert_int_eq(in_child(become_and_look), 0);
-    ck_assert_int_eq(in_child(become_the_user), 0);
-    ck_assert_int_eq(in_child(become_nobody_known), 0);
+    ck_assert_int_eq(in_child(become_and_look, "mine", "WORKSPACE_USER=www-data\n"), 0);
+    ck_assert_int_eq(in_child(become_the_user, "roots", "WORKSPACE_USER=www-data\n"), 0);
+    ck_assert_int_eq(in_child(become_nobody_known, "newer", "WORKSPACE_USER=no-such-user-here\n"), 0);
 }
 END_TEST
 
@@ -399,8 +405,7 @@ static int run_token(struct buffer *out, const char *const *arguments)
     int status;
     pid_t pid = fork();
     if (pid == 0) {
-        struct config *config = load("");
-        config->state_dir = xasprintf("%s/state", scratch);
+        struct config *config = load_for("state", "");
         if (!freopen(path, "w", stdout) || !freopen("/dev/null", "w", stderr))
             _exit(99);
         _exit(cmd_token(config, argc, argv));

@@ -662,7 +662,7 @@ static int64_t percentile_99_us(int requests)
 }
 
 enum { CROWD = 64 };
-static volatile bool crowd_ends;
+static _Atomic bool crowd_ends;
 
 static void *write_slowly(void *user)
 {
@@ -742,6 +742,7 @@ int main(void)
     tcase_add_checked_fixture(crowd, setup, teardown);
     tcase_set_timeout(protocol, 60);
     tcase_set_timeout(crowd, 60);
+    tcase_set_tags(crowd, "timing");
     tcase_add_test(protocol, test_answer);
     tcase_add_test(protocol, test_keep_connection);
     tcase_add_test(protocol, test_byte_by_byte);

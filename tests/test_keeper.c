@@ -948,7 +948,6 @@ int main(int argc, char **argv)
                                    test_input,
                                    test_terminal,
                                    test_subscriptions,
-                                   test_coalesced,
                                    test_deaf_worker,
                                    test_idle,
                                    test_absolute,
@@ -962,5 +961,8 @@ int main(int argc, char **argv)
                                    test_killed,
                                    test_full,
                                    test_memory_hog };
-    return unit_run_tests("keeper", tests, N_ELEMENTS(tests), NULL, NULL, 60);
+    Suite *suite = suite_create("keeper");
+    unit_add(suite, "keeper", tests, N_ELEMENTS(tests), NULL, NULL, 60, NULL);
+    unit_add(suite, "pace", (const TTest *const[]){ test_coalesced }, 1, NULL, NULL, 60, "timing");
+    return unit_run(suite);
 }

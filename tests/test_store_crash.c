@@ -801,12 +801,17 @@ int main(void)
         records_on_a_full_disk_stay_as_they_were,
         sound_logs_survive_another_boot,
         a_wrong_byte_of_an_event_is_an_error,
-        damage_of_any_kind_is_set_aside_or_harmless,
-        damage_while_stopped_crashes_nobody,
-        damage_under_a_writer_kills_no_other,
         a_damaged_lock_costs_no_log,
         odd_files_are_set_aside,
         a_file_that_is_no_environment_is_set_aside,
     };
-    return unit_run_tests("store_crash", tests, N_ELEMENTS(tests), setup, teardown, 120);
+    const TTest *const damage[] = {
+        damage_of_any_kind_is_set_aside_or_harmless,
+        damage_while_stopped_crashes_nobody,
+        damage_under_a_writer_kills_no_other,
+    };
+    Suite *suite = suite_create("store_crash");
+    unit_add(suite, "store_crash", tests, N_ELEMENTS(tests), setup, teardown, 120, NULL);
+    unit_add(suite, "damage", damage, N_ELEMENTS(damage), setup, teardown, 120, "faults");
+    return unit_run(suite);
 }

@@ -263,8 +263,6 @@ START_TEST(a_small_map_grows_for_all)
 {
     s = state_open_sized(scratch, 128 << 10, &err);
     ck_assert_msg(s != NULL, "%s", err.message);
-    char *text = xcalloc(1, 3001);
-    memset(text, 't', 3000);
     int status, go[2], done[2];
     ck_assert_int_eq(pipe2(go, O_CLOEXEC) | pipe2(done, O_CLOEXEC), 0);
     state_close(s);
@@ -277,7 +275,8 @@ START_TEST(a_small_map_grows_for_all)
         json_decref(create("p"));
         _exit(list_all("o", 50) == 300 ? 0 : 1);
     }
-    char byte;
+    char byte, text[3001] = "";
+    memset(text, 't', 3000);
     ck_assert_int_eq(read(done[0], &byte, 1), 1);
     s = state_open_sized(scratch, 128 << 10, &err);
     for (int i = 0; i < 300; i++) {
@@ -289,7 +288,6 @@ START_TEST(a_small_map_grows_for_all)
     ck_assert_int_eq(waitpid(other, &status, 0), other);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     ck_assert_uint_eq(list_all(NULL, 100), 301);
-    free(text);
 }
 END_TEST
 

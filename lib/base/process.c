@@ -146,14 +146,22 @@ bool process_was_told_to_end(int signal_fd)
 
 #define KERNEL_SIGNALS 64
 
+/* The kernel's own call: the C library's refuses the two signals that it keeps for itself. A parent may have
+ * set those to be ignored; a handler of them is the library's, by which setuid reaches all threads. */
+static bool is_ignored(int number)
+{
+    unsigned long now[8] = { 0 };
+    return syscall(SYS_rt_sigaction, number, NULL, now, KERNEL_SIGNALS / 8) == 0 &&
+           now[0] == (unsigned long)(uintptr_t)SIG_IGN;
+}
+
 void process_reset_signals(void)
 {
-    /* The kernel's own call: the C library's refuses the two signals that it keeps for itself, which a parent
-     * may have set to be ignored. All zero is SIG_DFL with no flags, on every architecture; KILL and STOP
-     * refuse: nothing to reset. */
+    /* All zero is SIG_DFL with no flags, on every architecture; KILL and STOP refuse: nothing to reset. */
     static const unsigned long by_default[8];
     for (int number = 1; number <= KERNEL_SIGNALS; number++)
-        syscall(SYS_rt_sigaction, number, by_default, NULL, KERNEL_SIGNALS / 8);
+        if (number <= SIGSYS || number >= SIGRTMIN || is_ignored(number))
+            syscall(SYS_rt_sigaction, number, by_default, NULL, KERNEL_SIGNALS / 8);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

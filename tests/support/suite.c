@@ -1,5 +1,6 @@
 /* Runs a Check suite over one installation. */
 #include "tests/support/suite.h"
+#include "lib/base/memory.h"
 #include "tests/support/must.h"
 
 #include <dirent.h>
@@ -32,14 +33,15 @@ static bool is_anybodys(uid_t uid)
 /* Held by an abstract socket until this process ends. */
 static bool claim(uid_t uid)
 {
+    static int held = -1;
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "workspace-fcgi-test-uid-%u",
                           (unsigned)uid);
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    held = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0 && !is_anybodys(uid))
+    if (held >= 0 && bind(held, (struct sockaddr *)&address, size) == 0 && !is_anybodys(uid))
         return true;
-    close(fd);
+    memory_close_fd(&held);
     return false;
 }
 
