@@ -257,7 +257,7 @@ check-threads: deps
 # valgrind 3.19 has no pidfd_open, so that what holds processes by pidfd cannot run: the suites of keeper, warden, pool and daemons, and the tests
 # tagged pidfd in others. Nor do those of the agent, which is another program that nothing is seen of, and tests of times.
 VALGRIND := build/valgrind
-VALGRIND_TESTS := $(patsubst tests/%.c,$(VALGRIND)/tests/%,$(filter-out $(foreach name,keeper warden pool daemons agent agent_harm,tests/test_$(name).c),$(wildcard tests/test_*.c)))
+VALGRIND_TESTS := $(patsubst tests/%.c,$(VALGRIND)/tests/%,$(filter-out $(foreach name,keeper% warden% pool daemons agent%,tests/test_$(name).c),$(wildcard tests/test_*.c)))
 check-valgrind: export CK_EXCLUDE_TAGS := pidfd timing
 check-valgrind: export CK_TIMEOUT_MULTIPLIER := 10
 check-valgrind: export UNDER := valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --suppressions=tests/analyze/valgrind.supp
