@@ -63,6 +63,8 @@ HOUSE_SOURCES := $(wildcard lib/config/*.c lib/store/*.c lib/remote/*.c lib/driv
 	lib/warden/*.c lib/text/*.c lib/op/*.c)
 FRONT_SOURCES := $(filter-out fcgi/main.c,$(wildcard fcgi/*.c fcgi/*/*.c))
 AGENT_SOURCES := $(filter-out lib/agent/main.c,$(wildcard lib/agent/*.c lib/agent/*/*.c))
+# What the agent does to bytes alone: tests call it as it is.
+AGENT_PURE_SOURCES := $(wildcard lib/agent/edit/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
 LIBRARY := $(BUILD)/libworkspace.a
 
@@ -93,7 +95,7 @@ $(BUILD)/%.o: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # One archive of everything but the mains, so that each program and test links just what it uses.
-$(LIBRARY): Makefile $(call objects,$(BASE_SOURCES) $(HOUSE_SOURCES) $(FRONT_SOURCES) $(SUPPORT_SOURCES))
+$(LIBRARY): Makefile $(call objects,$(BASE_SOURCES) $(HOUSE_SOURCES) $(FRONT_SOURCES) $(SUPPORT_SOURCES) $(AGENT_PURE_SOURCES))
 	$(say) AR $@
 	$(Q)rm -f $@ && $(AR) qcs $@ $(filter %.o,$^)
 
