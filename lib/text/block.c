@@ -1,0 +1,223 @@
+/* Owns: which lines of a block are left out. Must not know how a line is recognised, or how a gap is written.
+ */
+#include "lib/text/block.h"
+
+#include "lib/text/pattern.h"
+
+enum {
+    BEFORE = 2,        /* lines before a failure that stay */
+    AFTER = 3,         /* lines after it */
+    CONTEXT_MAX = 200, /* indented lines after it */
+    LISTING_LONG = 40, /* a shorter listing stays whole */
+    LISTING_HEAD = 10, /* lines of a long one that stay */
+    LISTING_TAIL = 2,
+    NEAR = 6,            /* lines between two that make one run */
+    RUN_LONG = 6,        /* a shorter run stays whole */
+    RUN_LONG_PATHS = 12, /* the same where paths are what differs */
+    RUN_HEAD = 2,        /* lines of a long run that stay, and its last one */
+};
+
+static bool kind_is_noise(int kind)
+{
+    return kind != KIND_PLAIN && kind != KIND_BLANK && kind != KIND_NAME && kind != KIND_LISTING;
+}
+
+static bool starts_section(const struct line *line, const struct section_row **ret)
+{
+    for (size_t at = 0; at < section_rows_count; at++)
+        if (pattern_matches(section_rows[at].start, line->data, line->length)) {
+            *ret = &section_rows[at];
+            return true;
+        }
+    return false;
+}
+
+static bool ends_section(const struct section_row *section, const struct line *line)
+{
+    for (size_t at = 0; at < N_ELEMENTS(section->ends) && section->ends[at] != NULL; at++)
+        if (pattern_matches(section->ends[at], line->data, line->length))
+            return true;
+    return false;
+}
+
+/* A line that can only belong to what stands before it: indented, or a piece of a picture of the source. */
+static bool is_attached(const struct line *line)
+{
+    if (line->length == 0)
+        return true;
+    char c = line->data[0];
+    return c == ' ' || c == '\t' || c == '|' || c == '>' || c == '^' || c == '~' || c == '}' || c == ')' ||
+           (c == 'E' && line->length > 1 && line->data[1] == ' ');
+}
+
+/* Whether a line after a failure belongs to it. */
+static bool is_context(const struct line *line, struct progress *p)
+{
+    if (p->context_left == 0 || (line->sure && kind_is_noise(line->kind)))
+        return false;
+    if (is_attached(line)) {
+        p->context_left--;
+        return true;
+    }
+    if (p->indented_only || kind_is_noise(line->kind) || line->kind == KIND_LISTING)
+        return false;
+    p->indented_only = CONTEXT_MAX - p->context_left >= AFTER - 1;
+    p->context_left--;
+    return true;
+}
+
+static bool is_failure(const struct line *line)
+{
+    return line->level >= LEVEL_WARNING && !line->sure;
+}
+
+static void keep_before(struct block *b, size_t at)
+{
+    for (size_t back = 1; back <= BEFORE && back <= at; back++) {
+        struct line *line = &b->lines[at - back];
+        bool belongs =
+            line->kind == KIND_BUILD ? b->lines[at].level == LEVEL_FAILURE : !kind_is_noise(line->kind);
+        if (!belongs || line->kind == KIND_LISTING)
+            break;
+        line->keep = true;
+    }
+}
+
+/* Whether a line is content of a diff, whose lines all stay. */
+static bool in_difference(const struct line *line, struct progress *p)
+{
+    static const char *const heads[] = { "diff ",       "index ",    "--- ",
+                                         "+++ ",        "new file ", "deleted file ",
+                                         "similarity ", "rename ",   "Binary files " };
+    if (line->length >= 4 &&
+        (memcmp(line->data, "@@ -", 4) == 0 || (line->length > 9 && memcmp(line->data, "diff --", 7) == 0)))
+        p->difference = true;
+    if (!p->difference || line->length == 0 || strchr(" +-@\\", line->data[0]) != NULL)
+        return p->difference;
+    for (size_t at = 0; at < N_ELEMENTS(heads); at++)
+        if (line->length >= strlen(heads[at]) && memcmp(line->data, heads[at], strlen(heads[at])) == 0)
+            return true;
+    p->difference = false;
+    return false;
+}
+
+void block_mark_failures(struct block *b, struct progress *p)
+{
+    for (size_t at = 0; at < b->count; at++) {
+        struct line *line = &b->lines[at];
+        const struct section_row *begun = NULL;
+        if (p->section != NULL && ends_section(p->section, line))
+            p->section = NULL;
+        if (line->length > 0 && starts_section(line, &begun))
+            p->section = begun;
+        if (is_failure(line)) {
+            line->keep = true;
+            keep_before(b, at);
+            p->context_left = CONTEXT_MAX;
+            p->indented_only = line->level == LEVEL_WARNING;
+        } else if (is_context(line, p)) {
+            line->keep = true;
+        } else {
+            p->context_left = 0;
+        }
+        line->keep = in_difference(line, p) || line->keep || p->section != NULL;
+    }
+}
+
+static bool may_be_listed(const struct line *line)
+{
+    return line->kind == KIND_LISTING || line->kind == KIND_NAME || line->kind == KIND_BLANK;
+}
+
+/* Lines begin to end - 1 of a long listing: all but its first and last ones are left out. */
+static void list(struct block *b, size_t begin, size_t end)
+{
+    for (size_t at = begin; at < end; at++) {
+        struct line *line = &b->lines[at];
+        if (line->kind == KIND_NAME)
+            line->kind = KIND_LISTING;
+        if (!may_be_listed(line))
+            continue;
+        line->left_out = at >= begin + LISTING_HEAD && at + LISTING_TAIL < end && line->level < LEVEL_NOTE;
+    }
+}
+
+void block_mark_listings(struct block *b)
+{
+    for (size_t begin = 0, end; begin<b->count; begin = end> begin ? end : begin + 1) {
+        size_t entries = 0, gap = 0;
+        for (end = begin; end < b->count && gap <= 1; end++) {
+            entries +=
+                may_be_listed(&b->lines[end]) && b->lines[end].kind != KIND_BLANK && !b->lines[end].keep;
+            /* A failure among entries, with what is kept for it, does not end them. */
+            gap = may_be_listed(&b->lines[end]) || b->lines[end].keep ? 0 : gap + 1;
+        }
+        end -= gap;
+        if (entries >= LISTING_LONG)
+            list(b, begin, end);
+        for (size_t at = begin; at < end && entries < LISTING_LONG; at++)
+            if (b->lines[at].kind == KIND_LISTING)
+                b->lines[at].keep = true;
+    }
+}
+
+static bool may_repeat(const struct line *line)
+{
+    return line->shape != SHAPE_NONE && (line->kind == KIND_PLAIN || line->kind == KIND_NAME) &&
+           line->solid && !line->keep;
+}
+
+/* The run that a shape's lines made is over: long enough, its middle is left out. */
+static void end_run(struct block *b, const uint32_t *next, struct shape *shape)
+{
+    uint32_t at = shape->first;
+    bool paths = shape->run > 0 && b->lines[at].has_path;
+    if (shape->run >= (paths ? RUN_LONG_PATHS : RUN_LONG))
+        for (uint32_t place = 0; place + 1 < shape->run; place++, at = next[at])
+            if (place >= RUN_HEAD) {
+                b->lines[at].left_out = true;
+                b->lines[at].kind = KIND_REPEATED;
+            }
+    shape->run = 0;
+}
+
+void block_mark_repeated(struct block *b, struct progress *p)
+{
+    _cleanup_free_ uint32_t *next = xcalloc(b->count + 1, sizeof *next);
+    uint32_t place = 0; /* among lines that are not noise */
+    for (uint32_t at = 0; at < b->count; at++) {
+        place += !kind_is_noise(b->lines[at].kind);
+        if (!may_repeat(&b->lines[at]))
+            continue;
+        struct shape *shape = shapes_at(p->shapes, b->lines[at].shape);
+        if (shape->run > 0 && place - shape->last_place > NEAR)
+            end_run(b, next, shape);
+        if (shape->run == 0)
+            shape->first = at;
+        else
+            next[shape->last] = at;
+        shape->last = at;
+        shape->last_place = place;
+        shape->run++;
+    }
+    for (uint32_t at = 0; at < b->count; at++)
+        if (may_repeat(&b->lines[at]))
+            end_run(b, next, shapes_at(p->shapes, b->lines[at].shape));
+}
+
+/* Blank lines go with what stands around them; the first and the last line of the output stay. */
+void block_choose(struct block *b)
+{
+    bool gone = false;
+    for (size_t at = 0; at < b->count; at++) {
+        struct line *line = &b->lines[at];
+        bool edge = (b->first && at == 0) || (b->last && at + 1 == b->count);
+        if (kind_is_noise(line->kind) && (line->sure || line->level < LEVEL_NOTE))
+            line->left_out = true;
+        if (line->kind == KIND_BLANK && gone)
+            line->left_out = true;
+        if (line->keep || edge)
+            line->left_out = false;
+        gone = line->left_out || line->kind == KIND_BLANK;
+    }
+}

@@ -1,0 +1,147 @@
+/* Owns: the way from raw bytes through lines and blocks to the result. Must not know how a line is
+ * recognised. */
+#include "lib/text/condense.h"
+
+#include "lib/text/block.h"
+#include "lib/text/fold.h"
+
+enum { RECENT = 1024 };
+
+struct condenser {
+    const char *raw;
+    size_t length;
+    struct recogniser *recogniser;
+    struct progress progress;
+    struct block *block;
+    struct buffer arena; /* text of the block's lines that does not stand in raw */
+    size_t bytes;        /* of the block */
+    struct tally tally;
+    struct buffer *out;
+    uint64_t rescued[RECENT]; /* shapes and texts that were rescued lately */
+};
+
+static void flush(struct condenser *c, bool last)
+{
+    struct block *b = c->block;
+    b->last = last;
+    block_mark_failures(b, &c->progress);
+    block_mark_listings(b);
+    block_mark_repeated(b, &c->progress);
+    block_choose(b);
+    block_write(b, c->out, &c->tally);
+    b->count = c->bytes = c->arena.length = 0;
+    b->first = false;
+}
+
+static void take_line(void *context, const char *data, size_t length)
+{
+    struct condenser *c = context;
+    struct line_facts facts;
+    if (c->block->count == BLOCK_LINES || c->bytes + length > BLOCK_BYTES)
+        if (c->block->count > 0)
+            flush(c, false);
+    recognise(c->recogniser, data, length, &facts);
+    if (length > 0 && (data < c->raw || data >= c->raw + c->length)) {
+        size_t at = c->arena.length;
+        buffer_append(&c->arena, data, length);
+        data = c->arena.data + at;
+    }
+    c->bytes += length;
+    c->block->lines[c->block->count++] = (struct line){
+        .data = data,
+        .length = (uint32_t)length,
+        .shape = facts.kind == KIND_BLANK ? SHAPE_NONE : shapes_number(c->progress.shapes, facts.shape),
+        .kind = (uint8_t)facts.kind,
+        .level = (uint8_t)facts.level,
+        .sure = facts.sure,
+        .has_path = facts.has_path,
+        .header = facts.header,
+        .solid = facts.solid,
+    };
+}
+
+static uint64_t text_hash(const char *data, size_t length)
+{
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (size_t at = 0; at < length; at++)
+        hash = (hash ^ (unsigned char)data[at]) * 0x100000001B3u;
+    return hash;
+}
+
+/* What a redraw takes away stays where it tells of a failure, and where it was a whole sentence that nothing
+ * like it was rescued lately. */
+static bool rescue(void *context, const char *data, size_t length, bool completed)
+{
+    struct condenser *c = context;
+    struct line_facts facts;
+    recognise(c->recogniser, data, length, &facts);
+    bool failure = facts.level >= LEVEL_WARNING && !facts.sure && facts.kind != KIND_PROGRESS;
+    if (!failure && !(completed && facts.sentence))
+        return false;
+    uint64_t hash = failure ? text_hash(data, length) : facts.shape;
+    uint64_t *recent = &c->rescued[(hash >> 20) % RECENT];
+    bool seen = *recent == hash;
+    *recent = hash;
+    return !seen;
+}
+
+static size_t count_lines(const char *raw, size_t length)
+{
+    size_t count = length > 0 && raw[length - 1] != '\n';
+    for (const char *at = raw, *end = raw + length;
+         at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
+        count++;
+    return count;
+}
+
+static void write_summary(const struct condenser *c, const char *how, struct condensed *ret)
+{
+    size_t counts[KINDS];
+    memcpy(counts, c->tally.left_out, sizeof counts);
+    counts[KIND_REPEATED] += c->tally.repeated;
+    buffer_printf(&ret->text, "[condensed: %zu lines -> %zu", ret->lines_before, ret->lines_after);
+    size_t at = ret->text.length;
+    buffer_append_text(&ret->text, "; ");
+    tally_write(counts, &ret->text);
+    if (ret->text.length == at + 2)
+        ret->text.length = at;
+    buffer_printf(&ret->text, "; raw: %s]\n", how);
+}
+
+static void run(struct condenser *c, const char *how, struct condensed *ret)
+{
+    struct fold_sink sink = { .context = c, .line = take_line, .rescue = rescue };
+    fold(c->raw, c->length, &sink);
+    flush(c, true);
+    ret->lines_before = count_lines(c->raw, c->length);
+    ret->lines_after = count_lines(ret->text.data, ret->text.length);
+    write_summary(c, how, ret);
+}
+
+void condense(const char *raw, size_t length, const char *how, struct condensed *ret)
+{
+    *ret = (struct condensed){ .unchanged = true };
+    if (length == 0 || length > CONDENSE_MAX)
+        return;
+    struct condenser *c = xcalloc(1, sizeof *c);
+    *c =
+        (struct condenser){ .raw = raw, .length = length, .recogniser = recogniser_new(), .out = &ret->text };
+    c->block = xcalloc(1, sizeof *c->block);
+    c->block->first = true;
+    c->progress.shapes = shapes_new();
+    buffer_reserve(&c->arena, BLOCK_BYTES);
+    run(c, how, ret);
+    ret->unchanged = ret->text.length >= length;
+    if (ret->unchanged)
+        condensed_free(ret);
+    shapes_free(c->progress.shapes);
+    recogniser_free(c->recogniser);
+    buffer_free(&c->arena);
+    free(c->block);
+    free(c);
+}
+
+void condensed_free(struct condensed *c)
+{
+    buffer_free(&c->text);
+}

@@ -1,0 +1,32 @@
+/* Condenses what a command wrote for a reader who pays for each token.
+ *
+ * Redraws are folded and escape sequences removed (fold.h); passing tests, progress, install and build steps,
+ * long listings and lines that differ from their neighbours in numbers or paths alone give way to one line
+ * that counts them. Whatever tells of a failure stays byte by byte with what belongs to it, and so does any
+ * line whose shape is rare in this output; what is recognised stands in rows.c. The last line says what was
+ * condensed.
+ *
+ * Pure: the same bytes give the same result. Memory: 20 MiB at most besides the result, however long the
+ * input is. */
+#ifndef TEXT_CONDENSE_H
+#define TEXT_CONDENSE_H
+
+#include "lib/base/buffer.h"
+
+#include <stdbool.h>
+
+#define CONDENSE_MAX ((size_t)64 << 20) /* what is longer is left unchanged */
+
+struct condensed {
+    struct buffer text;               /* empty where unchanged */
+    bool unchanged;                   /* condensed it would not be shorter: show the raw bytes */
+    size_t lines_before, lines_after; /* the last line that we add is not counted */
+};
+
+/* how says in a few words where the raw bytes are to be had ("exec_id ex-1"). The result is shorter than the
+ * raw bytes, or unchanged. */
+void condense(const char *raw, size_t length, const char *how, struct condensed *ret);
+void condensed_free(struct condensed *c);
+#define _cleanup_condensed_ __attribute__((cleanup(condensed_free)))
+
+#endif

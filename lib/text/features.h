@@ -1,0 +1,11 @@
+/* Kinds of lines that no pattern describes: bars, spinners, entries of listings. */
+#ifndef TEXT_FEATURES_H
+#define TEXT_FEATURES_H
+
+#include "lib/text/rows.h"
+
+/* KIND_PLAIN, KIND_PROGRESS, KIND_LISTING or KIND_NAME. tokens: runs without blanks, at least 1. *ret_header:
+ * a folder's name before what it holds. */
+enum line_kind feature_kind(const char *line, size_t length, size_t tokens, bool *ret_header);
+
+#endif

@@ -1,0 +1,359 @@
+/* Owns: rows of cells, what is printed to them and what leaves them at the top. Must not know escape
+ * sequences. */
+#include "lib/text/screen.h"
+
+#include "lib/base/utf8.h"
+
+enum { TAB_WIDTH = 8, WORK_FACTOR = 32, WORK_BASE = 1 << 20 };
+
+struct row *screen_row(struct screen *s, size_t y)
+{
+    return &s->rows[(s->first + y) % FOLD_ROWS];
+}
+
+/* At most 4 bytes; returns how many. */
+static size_t encode(uint32_t cell, char *bytes)
+{
+    size_t n = 0;
+    if ((cell & CELL_BYTE) != 0 || cell < 0x80) {
+        bytes[0] = (char)(cell & 0xFF);
+        return 1;
+    }
+    if (cell < 0x800) {
+        bytes[n++] = (char)(0xC0 | cell >> 6);
+    } else if (cell < 0x10000) {
+        bytes[n++] = (char)(0xE0 | cell >> 12);
+        bytes[n++] = (char)(0x80 | (cell >> 6 & 0x3F));
+    } else {
+        bytes[n++] = (char)(0xF0 | cell >> 18);
+        bytes[n++] = (char)(0x80 | (cell >> 12 & 0x3F));
+        bytes[n++] = (char)(0x80 | (cell >> 6 & 0x3F));
+    }
+    bytes[n++] = (char)(0x80 | (cell & 0x3F));
+    return n;
+}
+
+static bool cell_is_blank(uint32_t cell)
+{
+    return cell == ' ' || cell == CELL_COVERED || cell == '\t';
+}
+
+/* The row's text; valid until the next call. */
+static const char *row_text(struct screen *s, const struct row *row, size_t *ret_length)
+{
+    size_t count = row->count;
+    *ret_length = row->plain_length;
+    if (row->plain != NULL)
+        return row->plain;
+    while (count > 0 && cell_is_blank(row->cells[count - 1]))
+        count--;
+    s->scratch.length = 0;
+    char *text = buffer_reserve(&s->scratch, 4 * count + 1);
+    for (size_t at = 0; at < count; at++)
+        if (row->cells[at] != CELL_COVERED)
+            *ret_length += encode(row->cells[at], text + *ret_length);
+    return text;
+}
+
+static void row_reset(struct row *row)
+{
+    row->plain = NULL;
+    row->plain_length = row->count = 0;
+    row->completed = row->fresh = false;
+    row->above.length = 0;
+}
+
+static void emit_above(struct screen *s, const struct row *row)
+{
+    const char *at = row->above.data, *end = at + row->above.length;
+    while (at < end) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        s->sink->line(s->sink->context, at, (size_t)(stop - at));
+        at = stop + 1;
+    }
+}
+
+static void emit_row(struct screen *s, struct row *row)
+{
+    size_t length;
+    if (row->above.length > 0)
+        emit_above(s, row);
+    const char *text = row_text(s, row, &length);
+    s->sink->line(s->sink->context, text, length);
+    row_reset(row);
+}
+
+void screen_scroll_out(struct screen *s)
+{
+    while (s->count > 1 && s->y < s->count - 1 && screen_row(s, s->count - 1)->count == 0 &&
+           screen_row(s, s->count - 1)->plain == NULL && screen_row(s, s->count - 1)->above.length == 0)
+        s->count--;
+    struct row *last = screen_row(s, s->count - 1);
+    bool empty = last->plain == NULL && last->count == 0 && last->above.length == 0;
+    for (size_t y = 0; y + empty < s->count; y++)
+        emit_row(s, screen_row(s, y));
+    row_reset(last);
+    s->first = s->x = s->y = 0;
+    s->count = 1;
+    for (size_t y = 0; y < FOLD_ROWS; y++)
+        row_reset(&s->rows[y]);
+}
+
+void screen_end(struct screen *s)
+{
+    screen_scroll_out(s);
+    for (size_t y = 0; y < FOLD_ROWS; y++) {
+        free(s->rows[y].cells);
+        buffer_free(&s->rows[y].above);
+    }
+    buffer_free(&s->scratch);
+}
+
+static void row_reserve(struct row *row, size_t count)
+{
+    if (count <= row->capacity)
+        return;
+    row->capacity = count < 64 ? 64 : count * 2 < FOLD_COLUMNS ? count * 2 : FOLD_COLUMNS;
+    row->cells = xreallocarray(row->cells, row->capacity, sizeof *row->cells);
+}
+
+static void row_put_tab(struct row *row, size_t *x)
+{
+    size_t stop = (*x / TAB_WIDTH + 1) * TAB_WIDTH;
+    stop = stop < FOLD_COLUMNS ? stop : FOLD_COLUMNS;
+    row_reserve(row, stop);
+    row->cells[(*x)++] = '\t';
+    while (*x < stop)
+        row->cells[(*x)++] = CELL_COVERED;
+    row->count = *x;
+}
+
+uint32_t screen_decode(const char *data, size_t length, size_t *ret_size)
+{
+    const unsigned char *p = (const unsigned char *)data;
+    size_t size = p[0] < 0x80 ? 1 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+    *ret_size = 1;
+    if (size == 1)
+        return p[0];
+    if (size > length || !utf8_is_valid(data, size))
+        return CELL_BYTE | p[0];
+    uint32_t point = p[0] & (0x7Fu >> size);
+    for (size_t at = 1; at < size; at++)
+        point = point << 6 | (p[at] & 0x3F);
+    *ret_size = size;
+    return point;
+}
+
+/* Plain text becomes cells. One that is too long for that is left as a line of its own, and the row begun
+ * anew. */
+static void row_thaw(struct row *row)
+{
+    size_t x = 0, size;
+    const char *text = STEAL(row->plain);
+    if (row->plain_length > FOLD_COLUMNS / TAB_WIDTH) {
+        buffer_append(&row->above, text, row->plain_length);
+        buffer_append_char(&row->above, '\n');
+        row->plain_length = 0;
+    }
+    for (size_t at = 0; at < row->plain_length; at += size) {
+        uint32_t cell = screen_decode(text + at, row->plain_length - at, &size);
+        row_reserve(row, x + 1);
+        if (cell == '\t')
+            row_put_tab(row, &x);
+        else
+            row->cells[x++] = cell;
+    }
+    row->count = x;
+    row->plain_length = 0;
+}
+
+/* Work that grows with a row's width has to be paid by input, else few bytes could ask for much of it. */
+static bool screen_afford(struct screen *s, size_t cells)
+{
+    s->work = s->work > cells ? s->work - cells : 0;
+    return s->work > 0;
+}
+
+static struct row *row_for_change(struct screen *s, size_t y)
+{
+    struct row *row = screen_row(s, y);
+    if (row->plain != NULL)
+        row_thaw(row);
+    return row;
+}
+
+/* Before cells that were printed are lost. */
+static void row_rescue(struct screen *s, struct row *row)
+{
+    size_t length;
+    if (!row->fresh || s->sink->rescue == NULL || !screen_afford(s, row->count))
+        return;
+    row->fresh = false;
+    const char *text = row_text(s, row, &length);
+    if (length == 0 || !s->sink->rescue(s->sink->context, text, length, row->completed))
+        return;
+    buffer_append(&row->above, text, length);
+    buffer_append_char(&row->above, '\n');
+}
+
+void screen_begin(struct screen *s, const struct fold_sink *sink, size_t input)
+{
+    *s = (struct screen){ .sink = sink, .count = 1, .work = input * WORK_FACTOR + WORK_BASE };
+}
+
+void screen_discard(struct screen *s)
+{
+    for (size_t y = 0; y < s->count; y++) {
+        row_rescue(s, row_for_change(s, y));
+        emit_above(s, screen_row(s, y));
+        row_reset(screen_row(s, y));
+    }
+    s->count = 1;
+    s->x = s->y = 0;
+}
+
+void screen_note(struct screen *s, const char *text, size_t length)
+{
+    struct buffer *above = &screen_row(s, s->y)->above;
+    if (s->sink->rescue == NULL || !s->sink->rescue(s->sink->context, text, length, false))
+        return;
+    buffer_append(above, text, length);
+    buffer_append_char(above, '\n');
+}
+
+/* A tab that is partly overwritten becomes the blanks that it stood for. */
+static void untab(struct row *row, size_t x)
+{
+    size_t begin = x;
+    if (x >= row->count || (row->cells[x] != CELL_COVERED && row->cells[x] != '\t'))
+        return;
+    while (begin > 0 && row->cells[begin] == CELL_COVERED)
+        begin--;
+    row->cells[begin] = ' ';
+    for (size_t at = begin + 1; at < row->count && row->cells[at] == CELL_COVERED; at++)
+        row->cells[at] = ' ';
+}
+
+static void row_pad(struct row *row, size_t count)
+{
+    row_reserve(row, count);
+    while (row->count < count)
+        row->cells[row->count++] = ' ';
+}
+
+void screen_line_feed(struct screen *s)
+{
+    screen_row(s, s->y)->completed = true;
+    if (++s->y < s->count)
+        return;
+    if (s->count < FOLD_ROWS) {
+        s->count++;
+        return;
+    }
+    emit_row(s, screen_row(s, 0));
+    s->first = (s->first + 1) % FOLD_ROWS;
+    s->y--;
+}
+
+void screen_plain_line(struct screen *s, const char *text, size_t length)
+{
+    struct row *row = screen_row(s, s->y);
+    row->plain = text;
+    row->plain_length = length;
+    row->fresh = true;
+    screen_line_feed(s);
+    s->x = 0;
+}
+
+void screen_print(struct screen *s, uint32_t cell)
+{
+    if (s->x >= FOLD_COLUMNS) {
+        screen_line_feed(s);
+        s->x = 0;
+    }
+    struct row *row = row_for_change(s, s->y);
+    if (s->x < row->count) {
+        if (s->moved)
+            row_rescue(s, row);
+        untab(row, s->x);
+    }
+    s->moved = false;
+    row_pad(row, s->x);
+    row_reserve(row, s->x + 1);
+    row->cells[s->x++] = cell;
+    row->count = s->x > row->count ? s->x : row->count;
+    row->fresh = true;
+}
+
+/* Moves over what stands there; at the end of the row it is kept as a tab. */
+void screen_tab(struct screen *s)
+{
+    struct row *row = row_for_change(s, s->y);
+    size_t stop = (s->x / TAB_WIDTH + 1) * TAB_WIDTH;
+    if (s->x >= row->count && s->x < FOLD_COLUMNS) {
+        row_pad(row, s->x);
+        row_put_tab(row, &s->x);
+    } else {
+        s->x = stop < FOLD_COLUMNS ? stop : FOLD_COLUMNS - 1;
+    }
+}
+
+void screen_go(struct screen *s, size_t x, size_t y)
+{
+    y = y < FOLD_ROWS ? y : FOLD_ROWS - 1;
+    s->moved = s->moved || y != s->y || x < s->x;
+    if (y > s->y)
+        screen_row(s, s->y)->completed = true;
+    s->x = x < FOLD_COLUMNS ? x : FOLD_COLUMNS - 1;
+    s->y = y;
+    if (y >= s->count)
+        s->count = y + 1;
+}
+
+void screen_erase(struct screen *s, size_t y, size_t begin, size_t end)
+{
+    struct row *row = row_for_change(s, y);
+    end = end < row->count ? end : row->count;
+    if (begin >= end || !screen_afford(s, end - begin))
+        return;
+    row_rescue(s, row);
+    untab(row, begin);
+    if (end < row->count)
+        untab(row, end);
+    for (size_t at = begin; at < end; at++)
+        row->cells[at] = ' ';
+    if (end == row->count)
+        row->count = begin;
+}
+
+void screen_delete(struct screen *s, size_t y, size_t begin, size_t count)
+{
+    struct row *row = row_for_change(s, y);
+    if (begin >= row->count || !screen_afford(s, row->count))
+        return;
+    row_rescue(s, row);
+    count = count < row->count - begin ? count : row->count - begin;
+    for (size_t at = 0; at < row->count; at++)
+        untab(row, at);
+    memmove(row->cells + begin, row->cells + begin + count,
+            (row->count - begin - count) * sizeof *row->cells);
+    row->count -= count;
+}
+
+void screen_insert(struct screen *s, size_t y, size_t begin, size_t count)
+{
+    struct row *row = row_for_change(s, y);
+    if (begin >= row->count || !screen_afford(s, row->count))
+        return;
+    row_rescue(s, row);
+    for (size_t at = 0; at < row->count; at++)
+        untab(row, at);
+    count = count < FOLD_COLUMNS - begin ? count : FOLD_COLUMNS - begin;
+    size_t kept =
+        row->count - begin < FOLD_COLUMNS - begin - count ? row->count - begin : FOLD_COLUMNS - begin - count;
+    row_reserve(row, begin + count + kept);
+    memmove(row->cells + begin + count, row->cells + begin, kept * sizeof *row->cells);
+    for (size_t at = begin; at < begin + count; at++)
+        row->cells[at] = ' ';
+    row->count = begin + count + kept;
+}

@@ -1,0 +1,122 @@
+/* Owns: how kept lines and gaps are written. Must not know why a line was left out. */
+#include "lib/text/block.h"
+
+enum { EXTENSIONS = 3, EXTENSION_MAX = 8, SAME_LONG = 3, GAP_GAIN = 24 };
+
+void tally_write(const size_t counts[KINDS], struct buffer *out)
+{
+    bool any = false;
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (counts[kind] == 0 || kind == KIND_BLANK)
+            continue;
+        buffer_append_text(out, any ? ", " : "");
+        buffer_append_u64(out, counts[kind]);
+        buffer_append_char(out, ' ');
+        buffer_append_text(out, counts[kind] == 1 ? kind_rows[kind].one : kind_rows[kind].many);
+        any = true;
+    }
+}
+
+/* The most frequent extensions of what a listing left out. */
+struct extension {
+    char name[EXTENSION_MAX];
+    size_t count;
+};
+
+static void count_extension(struct extension *seen, size_t most, const struct line *line)
+{
+    const char *end = line->data + line->length,
+               *dot = line->length > 0 ? memrchr(line->data, '.', line->length) : NULL;
+    size_t length = dot != NULL ? (size_t)(end - dot) : 0;
+    if (length < 2 || length >= EXTENSION_MAX || memchr(dot, '/', length) != NULL ||
+        memchr(dot, ' ', length) != NULL)
+        return;
+    for (size_t at = 0; at < most; at++) {
+        if (seen[at].count == 0)
+            memcpy(seen[at].name, dot, length);
+        if (strncmp(seen[at].name, dot, length) == 0 && seen[at].name[length] == '\0') {
+            seen[at].count++;
+            return;
+        }
+    }
+}
+
+static void write_extensions(const struct block *b, size_t begin, size_t end, struct buffer *out)
+{
+    struct extension seen[64] = { 0 };
+    for (size_t at = begin; at < end; at++)
+        if (b->lines[at].kind == KIND_LISTING)
+            count_extension(seen, N_ELEMENTS(seen), &b->lines[at]);
+    for (size_t shown = 0; shown < EXTENSIONS; shown++) {
+        size_t best = 0;
+        for (size_t at = 1; at < N_ELEMENTS(seen); at++)
+            best = seen[at].count > seen[best].count ? at : best;
+        if (seen[best].count < 2)
+            return;
+        buffer_printf(out, "%s %zu %s", shown == 0 ? ":" : ",", seen[best].count, seen[best].name);
+        seen[best].count = 0;
+    }
+}
+
+static void write_line(const struct line *line, struct buffer *out)
+{
+    buffer_append(out, line->data, line->length);
+    buffer_append_char(out, '\n');
+}
+
+/* Lines begin to end - 1, which were left out. Where that saves little, they stay. */
+static void write_gap(const struct block *b, size_t begin, size_t end, struct buffer *out,
+                      struct tally *tally)
+{
+    size_t counts[KINDS] = { 0 }, bytes = 0, start = out->length;
+    for (size_t at = begin; at < end; at++) {
+        counts[b->lines[at].kind]++;
+        bytes += b->lines[at].length + 1;
+    }
+    buffer_append_char(out, '[');
+    tally_write(counts, out);
+    if (counts[KIND_LISTING] > 0)
+        write_extensions(b, begin, end, out);
+    buffer_append_text(out, "]\n");
+    if (out->length - start + GAP_GAIN > bytes) {
+        out->length = start;
+        for (size_t at = begin; at < end; at++)
+            write_line(&b->lines[at], out);
+        tally->kept += end - begin;
+        return;
+    }
+    for (int kind = 0; kind < KINDS; kind++)
+        tally->left_out[kind] += counts[kind];
+}
+
+/* A line, and how often it stood again right after itself. Returns the next one. */
+static size_t write_same(const struct block *b, size_t begin, struct buffer *out, struct tally *tally)
+{
+    const struct line *line = &b->lines[begin];
+    size_t end = begin + 1;
+    while (end < b->count && !b->lines[end].left_out && b->lines[end].length == line->length &&
+           memcmp(b->lines[end].data, line->data, line->length) == 0)
+        end++;
+    tally->kept++;
+    write_line(line, out);
+    if (end - begin < SAME_LONG || (line->length + 1) * (end - begin - 1) < 2 * GAP_GAIN) {
+        if (line->length > 0)
+            return begin + 1;
+        return end; /* blank lines in a row are one */
+    }
+    buffer_printf(out, "[the same %zu times more]\n", end - begin - 1);
+    tally->repeated += end - begin - 1;
+    return end;
+}
+
+void block_write(const struct block *b, struct buffer *out, struct tally *tally)
+{
+    for (size_t at = 0, end; at < b->count; at = end) {
+        for (end = at; end < b->count && b->lines[end].left_out; end++)
+            continue;
+        if (end > at)
+            write_gap(b, at, end, out, tally);
+        else
+            end = write_same(b, at, out, tally);
+    }
+}
