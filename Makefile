@@ -45,7 +45,7 @@ endif
 , := ,
 # Packages by their Debian names; `make deps` installs what is missing.
 PACKAGES = gcc make pkg-config libfcgi-dev libjansson-dev libcurl4-openssl-dev liblmdb-dev check libseccomp-dev \
-	libsodium-dev bubblewrap lighttpd procps curl jq python3 python3-venv git
+	libsodium-dev bubblewrap lighttpd procps curl jq python3 python3-venv git patch
 
 # The small libraries go into the programs where the system has them as archives: a keeper, which is a process of its own for
 # each workspace, then starts in a quarter less time and needs 60 KiB less. STATIC=no links them dynamically.
