@@ -180,6 +180,8 @@ static const struct {
     { "~::* PASSED*", "t/a.py::x[a b] PASSED [ 3%]", true },
     { "~.py ^ [*#%]", "tests/a.py ..s..x [ 12%]", true },
     { "~.py ^ [*#%]", "tests/a.py ..F..x [ 12%]", false },
+    { "~.py !", "tests/a.py ..F..x", true },
+    { "~.py !", "tests/a.py ..s..x", false },
     { "~: Waiting", "a b: Waiting", false },
     { "", "  ", true },
     { "x", "", false },
@@ -211,11 +213,17 @@ static const struct {
     { "make: *** [Makefile:3: all] Error 1", KIND_PLAIN, LEVEL_FAILURE, false },
     { "FAILED tests/test_a.py::test_b - assert 1 == 2", KIND_PLAIN, LEVEL_FAILURE, false },
     { "tests/test_error.py::test_fail[error] PASSED   [ 12%]", KIND_PASS, LEVEL_FAILURE, true },
-    { "tests/test_a.py ..F..  [ 12%]", KIND_PLAIN, LEVEL_NOTHING, false },
+    { "tests/test_a.py::test_b[x y] FAILED   [ 12%]", KIND_PASS, LEVEL_FAILURE, false },
+    { "tests/test_a.py::test_b ERROR   [ 12%]", KIND_PLAIN, LEVEL_FAILURE, false },
+    { "  3/60 Test #3: sums ......***Failed    0.01 sec", KIND_PLAIN, LEVEL_FAILURE, false },
+    { "    \u2715 adds 5", KIND_PLAIN, LEVEL_FAILURE, false },
+    { "tests/test_a.py ..F..  [ 12%]", KIND_PLAIN, LEVEL_FAILURE, false },
+    { "...F...   [ 12%]", KIND_PLAIN, LEVEL_FAILURE, false },
+    { "F......   [ 12%]", KIND_PLAIN, LEVEL_FAILURE, false },
     { "tests/test_a.py .....  [ 12%]", KIND_PASS, LEVEL_NOTHING, true },
     { "test tests::adds ... ok", KIND_PASS, LEVEL_NOTHING, true },
     { "test tests::adds ... FAILED", KIND_PLAIN, LEVEL_FAILURE, false },
-    { "not ok 3 - sums", KIND_PLAIN, LEVEL_NOTE, false },
+    { "not ok 3 - sums", KIND_PLAIN, LEVEL_FAILURE, false },
     { "ok 3 - dies with an error", KIND_PASS, LEVEL_FAILURE, true },
     { "12 passed, 0 failed", KIND_PLAIN, LEVEL_NOTHING, false },
     { "Failures: 0, Errors: 0", KIND_PLAIN, LEVEL_NOTHING, false },
@@ -226,6 +234,12 @@ static const struct {
     { "\u283c installing", KIND_PROGRESS, LEVEL_NOTHING, false },
     { "  Compiling serde v1.0.200", KIND_BUILD, LEVEL_NOTHING, true },
     { "[ 45%] Building C object a.c.o", KIND_BUILD, LEVEL_NOTHING, false },
+    { "npm http fetch GET 200 https://x/y 5ms (cache hit)", KIND_INSTALL, LEVEL_NOTHING, false },
+    { "npm http fetch GET 404 https://x/y 5ms (cache skip)", KIND_PLAIN, LEVEL_FAILURE, false },
+    { "Err:1 http://x bookworm InRelease", KIND_PLAIN, LEVEL_FAILURE, false },
+    { "bash: line 1: foo: command not found", KIND_PLAIN, LEVEL_FAILURE, false },
+    { "checking for foo... not found", KIND_BUILD, LEVEL_NOTE, true },
+    { "write: No space left on device", KIND_PLAIN, LEVEL_FAILURE, false },
     { "Segmentation fault (core dumped)", KIND_PLAIN, LEVEL_FAILURE, false },
     { "thread 'main' panicked at src/main.rs:3:5:", KIND_PLAIN, LEVEL_FAILURE, false },
     { "the moon rose over quiet fields", KIND_PLAIN, LEVEL_NOTHING, false },
@@ -300,9 +314,9 @@ START_TEST(passing_tests_are_counted)
     buffer_append_text(&raw,
                        "t/test_a.py::test_last FAILED [100%]\n\nE   assert 1 == 2\n1 failed, 40 passed\n");
     ck_assert_str_eq(condensed_text(&raw, &c),
-                     "collected 41 items\n[40 lines of passing tests]\n"
+                     "collected 41 items\n[40 passing-test lines]\n"
                      "t/test_a.py::test_last FAILED [100%]\n\nE   assert 1 == 2\n1 failed, 40 passed\n"
-                     "[condensed: 45 lines -> 6; 40 lines of passing tests; raw: " HOW "]\n");
+                     "[condensed: 45 lines -> 6; 40 passing-test lines; raw: " HOW "]\n");
     ck_assert_uint_eq(c.lines_before, 45);
     ck_assert_uint_eq(c.lines_after, 6);
 }
@@ -399,6 +413,13 @@ static const char *const needles[] = {
     "panic: runtime error: index out of range [@] with length 3",
     "FAILED tests/test_x.py::test_@ - assert False",
     "--- FAIL: TestThing@ (0.00s)",
+    "tests/test_x.py::test_y[a b-@] FAILED                     [ 12%]",
+    "tests/test_x.py::test_@ ERROR   [  5%]",
+    "test tests::adds_@ ... FAILED",
+    "      \u2715 adds @ in gamma (3 ms)",
+    " 7/61 Test #@: sums .....................***Failed    0.01 sec",
+    "tests/test_@.py ..F.s.  [ 44%]",
+    "[ERROR] /src/B.java:[@,35] invalid method declaration; return type required",
     "not ok @ - the sums differ",
     "make: *** [Makefile:@: all] Error 2",
     "npm ERR! code E@",

@@ -75,10 +75,10 @@ static bool rescue(void *context, const char *data, size_t length, bool complete
     struct condenser *c = context;
     struct line_facts facts;
     recognise(c->recogniser, data, length, &facts);
-    bool failure = facts.level >= LEVEL_WARNING && !facts.sure && facts.kind != KIND_PROGRESS;
+    bool failure = facts.level >= LEVEL_WARNING && !facts.sure;
     if (!failure && !(completed && facts.sentence))
         return false;
-    uint64_t hash = failure ? text_hash(data, length) : facts.shape;
+    uint64_t hash = failure && facts.kind != KIND_PROGRESS ? text_hash(data, length) : facts.shape;
     uint64_t *recent = &c->rescued[(hash >> 20) % RECENT];
     bool seen = *recent == hash;
     *recent = hash;

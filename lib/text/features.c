@@ -89,13 +89,38 @@ static bool is_meter(const char *line, size_t length, size_t tokens)
     return time && tokens >= 10;
 }
 
-/* Only columns: no blank stands alone between two names. */
-static bool is_columns(const char *line, size_t length)
+/* What names of files are made of, as a rule; code and data have quotes, commas and brackets. */
+static const bool name_bytes[256] = {
+    ['0' ... '9'] = true, ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['.'] = true,          ['_'] = true,
+    ['-'] = true,         ['+'] = true,         ['@'] = true,         ['~'] = true,          ['%'] = true,
+    ['/'] = true,         [' '] = true,         ['\t'] = true,        [0x80 ... 0xFF] = true
+};
+
+/* Only names in columns: no blank stands alone between two of them. */
+static bool is_names(const char *line, size_t length)
 {
-    for (size_t at = 1; at + 1 < length; at++)
-        if (line[at] == ' ' && !is_blank(line[at - 1]) && !is_blank(line[at + 1]))
+    for (size_t at = 0; at < length; at++)
+        if (!name_bytes[(unsigned char)line[at]] || (line[at] == ' ' && at > 0 && !is_blank(line[at - 1]) &&
+                                                     at + 1 < length && !is_blank(line[at + 1])))
             return false;
     return true;
+}
+
+/* Code and data that a command shows have lines like these; what commands say of their work has not. */
+bool feature_is_code(const char *line, size_t length)
+{
+    while (length > 0 && is_blank(line[length - 1]))
+        length--;
+    while (length > 0 && is_blank(line[0])) {
+        line++;
+        length--;
+    }
+    if (length == 0)
+        return false;
+    bool comment = length > 1 && (line[0] == '/' || line[0] == '*') &&
+                   (line[1] == '/' || line[1] == '*' || line[1] == ' ');
+    return comment || strchr("#\"'<", line[0]) != NULL ||
+           (line[0] != '{' && strchr(",;{}()[\\", line[length - 1]) != NULL);
 }
 
 /* a size, or a number, and a path: du */
@@ -131,7 +156,9 @@ static enum line_kind single_token(const char *line, size_t length, bool *ret_he
 {
     bool slash = memchr(line, '/', length) != NULL;
     *ret_header = line[length - 1] == ':' && (slash || line[0] == '.');
-    return *ret_header || (slash && length > 1) ? KIND_LISTING : KIND_NAME;
+    if (*ret_header || (slash && length > 1))
+        return KIND_LISTING;
+    return is_names(line, length) ? KIND_NAME : KIND_PLAIN;
 }
 
 enum line_kind feature_kind(const char *line, size_t length, size_t tokens, bool *ret_header)
@@ -152,5 +179,5 @@ enum line_kind feature_kind(const char *line, size_t length, size_t tokens, bool
         return KIND_LISTING;
     if (tokens == 1)
         return single_token(line, length, ret_header);
-    return length <= NAME_LINE_MAX && is_columns(line, length) ? KIND_NAME : KIND_PLAIN;
+    return length <= NAME_LINE_MAX && is_names(line, length) ? KIND_NAME : KIND_PLAIN;
 }

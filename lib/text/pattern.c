@@ -18,7 +18,16 @@ static bool is_dot(char c)
 
 static bool is_special(char c)
 {
-    return c == '*' || c == '~' || c == '#' || c == '^' || c == ' ';
+    return c == '*' || c == '~' || c == '#' || c == '^' || c == '!' || c == ' ';
+}
+
+static size_t failed_dots(const char *at, const char *end)
+{
+    const char *p = at;
+    bool failed = false;
+    for (; p < end && (is_dot(*p) || *p == 'F' || *p == 'E'); p++)
+        failed = failed || !is_dot(*p);
+    return failed ? (size_t)(p - at) : 0;
 }
 
 static size_t number(const char *at, const char *end)
@@ -43,6 +52,8 @@ static size_t piece(char kind, const char *at, const char *end)
         return (size_t)(p - at);
     case '#':
         return number(at, end);
+    case '!':
+        return failed_dots(at, end);
     case '^':
         while (p < end && is_dot(*p))
             p++;

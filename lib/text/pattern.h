@@ -2,7 +2,8 @@
  *
  *   blank  one blank or more          #  a number, with . , : inside (12, 1.5, 10:30:00)
  *   *      anything, also nothing     ~  a run of one byte or more without blanks
- *   ^      a run of . s x X (tests)   every other byte stands for itself */
+ *   ^      a run of . s x X           !  the same with an F or E in it (results of tests)
+ *   every other byte stands for itself */
 #ifndef TEXT_PATTERN_H
 #define TEXT_PATTERN_H
 

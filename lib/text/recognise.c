@@ -312,6 +312,10 @@ void recognise(const struct recogniser *r, const char *line, size_t length, stru
     if (row == NULL && ret->kind == KIND_PROGRESS && s.words >= TALKATIVE)
         ret->kind = KIND_PLAIN; /* a sentence was written over what is left of a bar */
     ret->sure = row != NULL && row->sure;
+    if (ret->kind == KIND_FAILURE) {
+        ret->kind = KIND_PLAIN;
+        raise_level(&s, LEVEL_FAILURE);
+    }
     ret->sentence = s.words >= 3 && ret->kind == KIND_PLAIN;
-    ret->solid = s.alnums >= 2 && length >= 3;
+    ret->solid = s.alnums >= 2 && length >= 3 && !feature_is_code(line, length);
 }

@@ -13,7 +13,7 @@ struct line_facts {
     bool sure;     /* of the kind, whatever the words say */
     bool has_path; /* the shape stands for a path, or a name of a file */
     bool sentence; /* three words or more, and no progress */
-    bool solid;    /* has three letters or digits at least */
+    bool solid;    /* more than punctuation, and neither code nor data */
     bool header;   /* the name of a folder before what it holds */
 };
 

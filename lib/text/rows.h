@@ -24,6 +24,7 @@ enum line_kind {
     KIND_LISTING,
     KIND_NAME, /* one that is a listing only among many */
     KIND_REPEATED,
+    KIND_FAILURE, /* in rows only: a plain line of LEVEL_FAILURE */
     KINDS,
 };
 
