@@ -198,7 +198,8 @@ static void bench_idle(void)
 static void bench_parked_memory(void)
 {
     char ex[40];
-    exec_start_command(the, ws, "sleep 300", ex);
+    exec_start_command(the, ws, "echo up; sleep 300", ex);
+    exec_wait_output(the, ws, ex, "up\n", 5000);
     double before = clients_workers_pss_kib(the);
     struct parked *parked = clients_park(the, ws, ex, 10000);
     double after = clients_workers_pss_kib(the);

@@ -281,10 +281,10 @@ struct parked *clients_park(const struct instance *i, const char *ws, const char
     setrlimit(RLIMIT_NOFILE, &limit);
     char request[600];
     int length = snprintf(request, sizeof request,
-                          "GET /api/workspaces/%s/realtime-execs/%s/events?cursor=1000000&wait_seconds=30 "
+                          "GET /api/workspaces/%s/realtime-execs/%s/events?cursor=%ld&wait_seconds=30 "
                           "HTTP/1.1\r\nHost: bench\r\n"
                           "Authorization: Bearer %s\r\n\r\n",
-                          ws, ex, instance_token(i));
+                          ws, ex, exec_end(i, ws, ex), instance_token(i));
     p->fds = xcalloc(count, sizeof *p->fds);
     for (; p->count < count; p->count++)
         p->fds[p->count] = park_one(i, request, (size_t)length);

@@ -325,14 +325,15 @@ END_TEST
 START_TEST(parked_polls_are_bounded)
 {
     double alone = status_p99(200);
+    long end = exec_end(the, ws, ex);
     int fds[200], refused = 0;
     char head[500], answer[2000];
     for (int k = 0; k < 200; k++) {
         fds[k] = connect_front(0);
         snprintf(head, sizeof head,
-                 "GET /api/workspaces/%s/realtime-execs/%s/events?cursor=1000000&wait_seconds=3 "
+                 "GET /api/workspaces/%s/realtime-execs/%s/events?cursor=%ld&wait_seconds=3 "
                  "HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n",
-                 ws, ex, instance_token(the));
+                 ws, ex, end, instance_token(the));
         send_text(fds[k], head);
     }
     double p99 = status_p99(100);

@@ -204,3 +204,11 @@ long exec_wait_output(const struct instance *i, const char *ws, const char *ex, 
     buffer_free(&seen);
     return cursor;
 }
+
+long exec_end(const struct instance *i, const char *ws, const char *ex)
+{
+    char path[200];
+    snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/events?tail=1", ws, ex);
+    json_auto_t *page = api(i, 200, "GET", path, NULL);
+    return (long)member_number(page, "next_cursor");
+}

@@ -85,6 +85,8 @@ void exec_run(const struct instance *i, const char *ws, json_t *body, struct exe
 void exec_run_command(const struct instance *i, const char *ws, const char *command, struct exec_log *ret);
 void exec_send(const struct instance *i, const char *ws, const char *ex, const char *text, bool eof);
 /* Polls until the output so far contains text; fails the test after deadline_ms. Returns the cursor. */
+/* The cursor after all that is there now. */
+long exec_end(const struct instance *i, const char *ws, const char *ex);
 long exec_wait_output(const struct instance *i, const char *ws, const char *ex, const char *text,
                       long deadline_ms);
 
