@@ -431,6 +431,7 @@ static const char *const needles[] = {
     "==@==ERROR: AddressSanitizer: heap-use-after-free",
     "[ERROR] Tests run: @, Failures: 1",
     "Connection refused by port @",
+    "Downloading thing-@.tar.gz again, for the first try was rejected",
     "the lighthouse keeper forgot lamp @ again",
     "Zebras outnumber @ trains on this quiet platform",
     "please move the piano before noon, says @",
@@ -504,6 +505,93 @@ START_TEST(what_went_wrong_survives)
 }
 END_TEST
 
+/* What stands between two texts of a recording is a failure with all that belongs to it. */
+static const struct {
+    const char *recording, *begin, *end;
+} whole_failures[] = {
+    { "pytest-fail.pipe", "\n====================", "" },
+    { "pytest-fail-v.pipe", "\n=================================== FAILURES", "" },
+    { "pytest-click-v.pipe", "\n=================================== FAILURES", "" },
+    { "cargo-test-fail.pipe", "\nfailures:\n", "" },
+    { "cargo-error.pipe", "error[", "" },
+    { "cargo-warn.pipe", "warning: ", "    Checking demo" },
+    { "go-test-fail.pipe", "--- FAIL: TestWrong", "=== RUN   TestPanics" },
+    { "go-test-fail.pipe", "panic: ", "FAIL\t" },
+    { "jest-fail.pipe", "  \u25cf gamma", "PASS sums" },
+    { "mocha-fail.pipe", "  2 failing", "" },
+    { "node-spec.pipe", "\u2716 failing tests:", "" },
+    { "ctest-fail.pipe", "***Failed", "" },
+    { "prove-v.pipe", "\n#   Failed test", "\nFiles=" },
+    { "make-error.pipe", "/tmp/demo/lgbad/src/libgit2/blame.c: In function", "] Error 1\n" },
+    { "gcc-warn.pipe", "", "" },
+    { "mvn-fail.pipe", "Tests run: 20", "\nTests run: 20, Failures: 1, Errors: 0, Skipped: 0\n" },
+    { "tsc.pipe", "", "" },
+};
+
+static const struct recording *recording_named(const struct recordings *all, const char *name)
+{
+    for (size_t at = 0; at < all->count; at++)
+        if (strcmp(all->rows[at].name, name) == 0)
+            return &all->rows[at];
+    ck_abort_msg("no recording %s", name);
+}
+
+START_TEST(failures_stay_whole)
+{
+    _cleanup_condensed_ struct condensed c = { 0 };
+    struct recordings all;
+    recordings_load(&all);
+    const struct buffer *raw = &recording_named(&all, whole_failures[_i].recording)->raw;
+    const char *begin =
+        memmem(raw->data, raw->length, whole_failures[_i].begin, strlen(whole_failures[_i].begin));
+    ck_assert_msg(begin != NULL, "%s: no beginning", whole_failures[_i].recording);
+    size_t left = raw->length - (size_t)(begin - raw->data);
+    const char *end = whole_failures[_i].end[0] == '\0'
+                          ? begin + left
+                          : memmem(begin, left, whole_failures[_i].end, strlen(whole_failures[_i].end));
+    ck_assert_msg(end != NULL, "%s: no end", whole_failures[_i].recording);
+    condensed_text(raw, &c);
+    ck_assert_msg(c.unchanged || memmem(c.text.data, c.text.length, begin, (size_t)(end - begin)) != NULL,
+                  "%s, %s: not whole", whole_failures[_i].recording, whole_failures[_i].begin);
+    recordings_free(&all);
+}
+END_TEST
+
+/* Each line that a terminal shows and that tells of a failure stands in the result. */
+struct lookup {
+    struct recogniser *recogniser;
+    const struct recording *recording;
+    const struct condensed *condensed;
+};
+
+static void look_up(void *context, const char *data, size_t length)
+{
+    struct lookup *l = context;
+    struct line_facts facts;
+    recognise(l->recogniser, data, length, &facts);
+    if (facts.level < LEVEL_WARNING || facts.sure)
+        return;
+    ck_assert_msg(memmem(l->condensed->text.data, l->condensed->text.length, data, length) != NULL,
+                  "%s lost \"%.*s\"", l->recording->name, (int)length, data);
+}
+
+START_TEST(every_recorded_failure_stays)
+{
+    _cleanup_recogniser_ struct recogniser *r = recogniser_new();
+    struct recordings all;
+    recordings_load(&all);
+    for (size_t at = 0; at < all.count; at++) {
+        _cleanup_condensed_ struct condensed c = { 0 };
+        struct lookup l = { .recogniser = r, .recording = &all.rows[at], .condensed = &c };
+        struct fold_sink sink = { .context = &l, .line = look_up };
+        condensed_text(&all.rows[at].raw, &c);
+        if (!c.unchanged)
+            fold(all.rows[at].raw.data, all.rows[at].raw.length, &sink);
+    }
+    recordings_free(&all);
+}
+END_TEST
+
 /* Of any piece of a recording, and of noise, the result is shorter or the raw bytes, and twice the same. */
 START_TEST(never_longer_and_always_the_same)
 {
@@ -570,6 +658,8 @@ int main(void)
     tcase_add_test(whole, failures_are_never_counted);
     tcase_add_test(whole, short_runs_stay);
     tcase_add_test(whole, little_is_left_unchanged);
+    tcase_add_loop_test(whole, failures_stay_whole, 0, (int)N_ELEMENTS(whole_failures));
+    tcase_add_test(whole, every_recorded_failure_stays);
     tcase_add_test(whole, what_went_wrong_survives);
     tcase_add_test(whole, never_longer_and_always_the_same);
     tcase_add_test(whole, long_outputs_go_block_by_block);

@@ -17,6 +17,7 @@ struct condenser {
     size_t bytes;        /* of the block */
     struct tally tally;
     struct buffer *out;
+    bool hopeless;            /* the result will not be shorter */
     uint64_t rescued[RECENT]; /* shapes and texts that were rescued lately */
 };
 
@@ -24,11 +25,14 @@ static void flush(struct condenser *c, bool last)
 {
     struct block *b = c->block;
     b->last = last;
+    if (c->out->length >= c->length)
+        c->hopeless = true; /* already too long */
     block_mark_failures(b, &c->progress);
     block_mark_listings(b);
     block_mark_repeated(b, &c->progress);
     block_choose(b);
-    block_write(b, c->out, &c->tally);
+    if (!c->hopeless)
+        block_write(b, c->out, &c->tally);
     b->count = c->bytes = c->arena.length = 0;
     b->first = false;
 }
@@ -76,7 +80,8 @@ static bool rescue(void *context, const char *data, size_t length, bool complete
     struct line_facts facts;
     recognise(c->recogniser, data, length, &facts);
     bool failure = facts.level >= LEVEL_WARNING && !facts.sure;
-    if (!failure && !(completed && facts.sentence))
+    bool unusual = completed && (facts.sentence || (facts.level == LEVEL_NOTE && !facts.sure));
+    if (!failure && !unusual)
         return false;
     uint64_t hash = failure && facts.kind != KIND_PROGRESS ? text_hash(data, length) : facts.shape;
     uint64_t *recent = &c->rescued[(hash >> 20) % RECENT];
@@ -85,12 +90,15 @@ static bool rescue(void *context, const char *data, size_t length, bool complete
     return !seen;
 }
 
-static size_t count_lines(const char *raw, size_t length)
+static size_t count_lines(const char *text, size_t length)
 {
-    size_t count = length > 0 && raw[length - 1] != '\n';
-    for (const char *at = raw, *end = raw + length;
-         at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
-        count++;
+    size_t count = length > 0 && text[length - 1] != '\n';
+    for (size_t at = 0; at < length; count++) {
+        const char *end = memchr(text + at, '\n', length - at);
+        if (end == NULL)
+            break;
+        at = (size_t)(end - text) + 1;
+    }
     return count;
 }
 

@@ -4,7 +4,7 @@
 
 #include "lib/base/utf8.h"
 
-enum { TAB_WIDTH = 8, WORK_FACTOR = 32, WORK_BASE = 1 << 20 };
+enum { TAB_WIDTH = 8, WORK_FACTOR = 32, RESCUE_COST = 4, WORK_BASE = 1 << 20 };
 
 struct row *screen_row(struct screen *s, size_t y)
 {
@@ -38,21 +38,23 @@ static bool cell_is_blank(uint32_t cell)
     return cell == ' ' || cell == CELL_COVERED || cell == '\t';
 }
 
-/* The row's text; valid until the next call. */
-static const char *row_text(struct screen *s, const struct row *row, size_t *ret_length)
+/* The text of the row's first count cells; valid until the next call. */
+static const char *cells_text(struct screen *s, const struct row *row, size_t count, size_t *ret_length)
 {
-    size_t count = row->count;
-    *ret_length = row->plain_length;
-    if (row->plain != NULL)
-        return row->plain;
     while (count > 0 && cell_is_blank(row->cells[count - 1]))
         count--;
-    s->scratch.length = 0;
+    s->scratch.length = *ret_length = 0;
     char *text = buffer_reserve(&s->scratch, 4 * count + 1);
     for (size_t at = 0; at < count; at++)
         if (row->cells[at] != CELL_COVERED)
             *ret_length += encode(row->cells[at], text + *ret_length);
     return text;
+}
+
+static const char *row_text(struct screen *s, const struct row *row, size_t *ret_length)
+{
+    *ret_length = row->plain_length;
+    return row->plain != NULL ? row->plain : cells_text(s, row, row->count, ret_length);
 }
 
 static void row_reset(struct row *row)
@@ -65,19 +67,18 @@ static void row_reset(struct row *row)
 
 static void emit_above(struct screen *s, const struct row *row)
 {
-    const char *at = row->above.data, *end = at + row->above.length;
-    while (at < end) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        s->sink->line(s->sink->context, at, (size_t)(stop - at));
-        at = stop + 1;
+    for (size_t at = 0; at < row->above.length;) {
+        const char *line = row->above.data + at;
+        size_t length = (size_t)((const char *)memchr(line, '\n', row->above.length - at) - line);
+        s->sink->line(s->sink->context, line, length);
+        at += length + 1;
     }
 }
 
 static void emit_row(struct screen *s, struct row *row)
 {
     size_t length;
-    if (row->above.length > 0)
-        emit_above(s, row);
+    emit_above(s, row);
     const char *text = row_text(s, row, &length);
     s->sink->line(s->sink->context, text, length);
     row_reset(row);
@@ -87,7 +88,7 @@ void screen_scroll_out(struct screen *s)
 {
     while (s->count > 1 && s->y < s->count - 1 && screen_row(s, s->count - 1)->count == 0 &&
            screen_row(s, s->count - 1)->plain == NULL && screen_row(s, s->count - 1)->above.length == 0)
-        s->count--;
+        row_reset(screen_row(s, --s->count));
     struct row *last = screen_row(s, s->count - 1);
     bool empty = last->plain == NULL && last->count == 0 && last->above.length == 0;
     for (size_t y = 0; y + empty < s->count; y++)
@@ -95,8 +96,6 @@ void screen_scroll_out(struct screen *s)
     row_reset(last);
     s->first = s->x = s->y = 0;
     s->count = 1;
-    for (size_t y = 0; y < FOLD_ROWS; y++)
-        row_reset(&s->rows[y]);
 }
 
 void screen_end(struct screen *s)
@@ -182,18 +181,35 @@ static struct row *row_for_change(struct screen *s, size_t y)
     return row;
 }
 
+static void offer(struct screen *s, struct row *row, const char *text, size_t length, bool completed)
+{
+    if (length == 0 || !s->sink->rescue(s->sink->context, text, length, completed))
+        return;
+    buffer_append(&row->above, text, length);
+    buffer_append_char(&row->above, '\n');
+}
+
 /* Before cells that were printed are lost. */
 static void row_rescue(struct screen *s, struct row *row)
 {
     size_t length;
-    if (!row->fresh || s->sink->rescue == NULL || !screen_afford(s, row->count))
+    if (!row->fresh || s->sink->rescue == NULL || !screen_afford(s, RESCUE_COST * row->count))
         return;
     row->fresh = false;
     const char *text = row_text(s, row, &length);
-    if (length == 0 || !s->sink->rescue(s->sink->context, text, length, row->completed))
+    offer(s, row, text, length, row->completed);
+}
+
+/* A line that was written over a longer one, whose end still stands behind it, is hard to tell from that: it
+ * is offered alone too. */
+static void rescue_over(struct screen *s, struct row *row)
+{
+    size_t length;
+    if (row->plain != NULL || s->printed == 0 || s->printed >= row->count || s->sink->rescue == NULL ||
+        !screen_afford(s, RESCUE_COST * s->printed))
         return;
-    buffer_append(&row->above, text, length);
-    buffer_append_char(&row->above, '\n');
+    const char *text = cells_text(s, row, s->printed, &length);
+    offer(s, row, text, length, true);
 }
 
 void screen_begin(struct screen *s, const struct fold_sink *sink, size_t input)
@@ -214,11 +230,8 @@ void screen_discard(struct screen *s)
 
 void screen_note(struct screen *s, const char *text, size_t length)
 {
-    struct buffer *above = &screen_row(s, s->y)->above;
-    if (s->sink->rescue == NULL || !s->sink->rescue(s->sink->context, text, length, false))
-        return;
-    buffer_append(above, text, length);
-    buffer_append_char(above, '\n');
+    if (s->sink->rescue != NULL)
+        offer(s, screen_row(s, s->y), text, length, false);
 }
 
 /* A tab that is partly overwritten becomes the blanks that it stood for. */
@@ -234,15 +247,20 @@ static void untab(struct row *row, size_t x)
         row->cells[at] = ' ';
 }
 
-static void row_pad(struct row *row, size_t count)
+/* Blanks up to the cursor; what cannot be afforded is left out. */
+static void pad_to_cursor(struct screen *s, struct row *row)
 {
-    row_reserve(row, count);
-    while (row->count < count)
+    if (s->x > row->count && !screen_afford(s, s->x - row->count))
+        s->x = row->count;
+    row_reserve(row, s->x);
+    while (row->count < s->x)
         row->cells[row->count++] = ' ';
 }
 
 void screen_line_feed(struct screen *s)
 {
+    rescue_over(s, screen_row(s, s->y));
+    s->printed = 0;
     screen_row(s, s->y)->completed = true;
     if (++s->y < s->count)
         return;
@@ -278,9 +296,10 @@ void screen_print(struct screen *s, uint32_t cell)
         untab(row, s->x);
     }
     s->moved = false;
-    row_pad(row, s->x);
+    pad_to_cursor(s, row);
     row_reserve(row, s->x + 1);
     row->cells[s->x++] = cell;
+    s->printed = s->x;
     row->count = s->x > row->count ? s->x : row->count;
     row->fresh = true;
 }
@@ -291,7 +310,7 @@ void screen_tab(struct screen *s)
     struct row *row = row_for_change(s, s->y);
     size_t stop = (s->x / TAB_WIDTH + 1) * TAB_WIDTH;
     if (s->x >= row->count && s->x < FOLD_COLUMNS) {
-        row_pad(row, s->x);
+        pad_to_cursor(s, row);
         row_put_tab(row, &s->x);
     } else {
         s->x = stop < FOLD_COLUMNS ? stop : FOLD_COLUMNS - 1;
@@ -304,6 +323,7 @@ void screen_go(struct screen *s, size_t x, size_t y)
     s->moved = s->moved || y != s->y || x < s->x;
     if (y > s->y)
         screen_row(s, s->y)->completed = true;
+    s->printed = y == s->y ? s->printed : 0;
     s->x = x < FOLD_COLUMNS ? x : FOLD_COLUMNS - 1;
     s->y = y;
     if (y >= s->count)

@@ -25,6 +25,7 @@ struct screen {
     struct row rows[FOLD_ROWS]; /* a ring */
     size_t first, count;        /* count >= 1 */
     size_t x, y;                /* the cursor; y < count */
+    size_t printed;             /* column after what was printed last in the cursor's row, 0 = nothing */
     bool moved;                 /* by other means than printing and line feeds since the last rescue */
     bool absolute;              /* an absolute move has begun a page */
     size_t work;                /* cells that may still be moved, erased or looked at for rescue */

@@ -89,23 +89,26 @@ static void write_gap(const struct block *b, size_t begin, size_t end, struct bu
         tally->left_out[kind] += counts[kind];
 }
 
-/* A line, and how often it stood again right after itself. Returns the next one. */
+/* A line, and how often it stood again right after itself. What belongs to a failure, and content, stays as
+ * it is. Returns the next line. */
 static size_t write_same(const struct block *b, size_t begin, struct buffer *out, struct tally *tally)
 {
     const struct line *line = &b->lines[begin];
     size_t end = begin + 1;
+    tally->kept++;
+    write_line(line, out);
+    if (line->keep && line->level < LEVEL_WARNING)
+        return end;
     while (end < b->count && !b->lines[end].left_out && b->lines[end].length == line->length &&
            memcmp(b->lines[end].data, line->data, line->length) == 0)
         end++;
-    tally->kept++;
-    write_line(line, out);
-    if (end - begin < SAME_LONG || (line->length + 1) * (end - begin - 1) < 2 * GAP_GAIN) {
-        if (line->length > 0)
-            return begin + 1;
+    size_t again = end - begin - 1;
+    if (line->length == 0)
         return end; /* blank lines in a row are one */
-    }
-    buffer_printf(out, "[the same %zu times more]\n", end - begin - 1);
-    tally->repeated += end - begin - 1;
+    if (again + 1 < SAME_LONG || (line->length + 1) * again < 2 * GAP_GAIN)
+        return begin + 1;
+    buffer_printf(out, "[the same %zu times more]\n", again);
+    tally->repeated += again;
     return end;
 }
 

@@ -10,8 +10,18 @@
 #include "tests/support/recordings.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
-enum { KINDS_MAX = 32, WANTED_PERCENT = 75, WANTED_MB_PER_S = 100, BIG = 32 << 20 };
+enum {
+    KINDS_MAX = 32,
+    WANTED_PERCENT = 75,
+    WANTED_MB_PER_S = 100,
+    WANTED_MIB = 20,
+    BIG = 16 << 20,
+    ROUNDS = 5,
+    MAX_RECORDING = 400000
+};
 
 struct row {
     const char *kind;
@@ -142,19 +152,57 @@ static double half(const struct recordings *all, bool reported, bool show)
     return longer > 0 ? -1 : result;
 }
 
-static double rate(const struct recordings *all, const char *end)
+static double best_rate(const struct recordings *all, const char *end)
 {
     struct buffer big = BUFFER_INIT;
     struct condensed c;
     for (size_t at = 0; big.length < BIG; at = (at + 1) % all->count)
         if (strstr(all->rows[at].name, end) != NULL)
             buffer_append(&big, all->rows[at].raw.data, all->rows[at].raw.length);
-    int64_t started = clock_boottime_us();
-    condense(big.data, big.length, "exec_id ex-0123456789abcdef", &c);
-    double result = (double)big.length / (double)(clock_boottime_us() - started);
-    condensed_free(&c);
+    double best = 0;
+    for (int round = 0; round < ROUNDS; round++) { /* the best one: others use the machine too */
+        int64_t started = clock_boottime_us();
+        condense(big.data, big.length, "exec_id ex-0123456789abcdef", &c);
+        double rate = (double)big.length / (double)(clock_boottime_us() - started);
+        best = rate > best ? rate : best;
+        condensed_free(&c);
+    }
     buffer_free(&big);
-    return result;
+    return best;
+}
+
+/* What condensing 64 MiB takes besides them and the result, in a process of its own. */
+static double memory(const struct recordings *all)
+{
+    struct rusage before, after;
+    struct buffer big = BUFFER_INIT;
+    struct condensed c;
+    buffer_reserve(&big, CONDENSE_MAX);
+    for (size_t at = 0; big.length + MAX_RECORDING < CONDENSE_MAX; at = (at + 1) % all->count)
+        buffer_append(&big, all->rows[at].raw.data, all->rows[at].raw.length);
+    getrusage(RUSAGE_SELF, &before);
+    condense(big.data, big.length, "exec_id ex-0123456789abcdef", &c);
+    getrusage(RUSAGE_SELF, &after);
+    return (double)(after.ru_maxrss - before.ru_maxrss) / 1024 - (double)c.text.length / (1 << 20);
+}
+
+static double memory_apart(const struct recordings *all)
+{
+    double taken = -1;
+    int ends[2];
+    if (pipe(ends) < 0)
+        return -1;
+    pid_t child = fork();
+    if (child == 0) {
+        taken = memory(all);
+        _exit(write(ends[1], &taken, sizeof taken) != sizeof taken);
+    }
+    close(ends[1]);
+    if (read(ends[0], &taken, sizeof taken) != sizeof taken)
+        taken = -1;
+    close(ends[0]);
+    waitpid(child, NULL, 0);
+    return taken;
 }
 
 int main(void)
@@ -164,11 +212,14 @@ int main(void)
     printf("| kind      | outputs | bytes     | after    | tokens   | after   | saved   | median  |\n"
            "|---|---|---|---|---|---|---|---|\n");
     double reported = half(&all, true, true), tuned = half(&all, false, false);
-    double pipe = rate(&all, ".pipe"), terminal = rate(&all, ".pty");
-    printf("throughput: %.0f MB/s of what went through pipes, %.0f MB/s of what went to a terminal\n", pipe,
+    double piped = best_rate(&all, ".pipe"), terminal = best_rate(&all, ".pty");
+    printf("throughput: %.0f MB/s of what went through pipes, %.0f MB/s of what went to a terminal\n", piped,
            terminal);
+    double taken = memory_apart(&all);
+    printf("memory for 64 MiB besides them and the result: %.1f MiB (at most %d)\n", taken, WANTED_MIB);
     recordings_free(&all);
-    bool reached = reported >= WANTED_PERCENT && tuned >= 0 && pipe >= WANTED_MB_PER_S;
+    bool reached = reported >= WANTED_PERCENT && tuned >= 0 && piped >= WANTED_MB_PER_S && taken >= 0 &&
+                   taken <= WANTED_MIB;
     printf("%s\n", reached ? "reached" : "NOT REACHED");
     return !reached;
 }
