@@ -45,7 +45,7 @@ endif
 , := ,
 # Packages by their Debian names; `make deps` installs what is missing.
 PACKAGES = gcc make pkg-config libfcgi-dev libjansson-dev libcurl4-openssl-dev liblmdb-dev check libseccomp-dev \
-	libsodium-dev bubblewrap lighttpd procps curl jq python3 python3-venv git patch
+	libsodium-dev libyaml-dev bubblewrap lighttpd procps curl jq python3 python3-venv git patch
 
 # The small libraries go into the programs where the system has them as archives: a keeper, which is a process of its own for
 # each workspace, then starts in a quarter less time and needs 60 KiB less. STATIC=no links them dynamically.
@@ -54,8 +54,8 @@ archive = $(if $(filter yes,$(STATIC)),$(filter /%,$(shell $(CC) -print-file-nam
 library = $(if $(call archive,$(1)),-l:lib$(1).a,-l$(1))
 libs = $(shell $(PKG_CONFIG) --libs $(1))
 MAIN_LIBS := $(foreach name,fcgi lmdb jansson seccomp sodium,$(call library,$(name))) -lpthread -lm
-AGENT_LIBS := $(foreach name,jansson sodium,$(call library,$(name))) -lm
-TEST_LIBS = $(MAIN_LIBS) $(call libs,check libcurl)
+AGENT_LIBS := $(foreach name,jansson sodium yaml,$(call library,$(name))) -lm
+TEST_LIBS = $(MAIN_LIBS) $(call library,yaml) $(call libs,check libcurl)
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 BASE_SOURCES  := $(wildcard lib/base/*.c lib/schema/*.c lib/wire/*.c)
@@ -64,7 +64,7 @@ HOUSE_SOURCES := $(wildcard lib/config/*.c lib/store/*.c lib/remote/*.c lib/driv
 FRONT_SOURCES := $(filter-out fcgi/main.c,$(wildcard fcgi/*.c fcgi/*/*.c))
 AGENT_SOURCES := $(filter-out lib/agent/main.c,$(wildcard lib/agent/*.c lib/agent/*/*.c))
 # What the agent does to bytes alone: tests call it as it is.
-AGENT_PURE_SOURCES := $(wildcard lib/agent/edit/*.c)
+AGENT_PURE_SOURCES := $(wildcard lib/agent/edit/*.c lib/agent/syntax/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
 LIBRARY := $(BUILD)/libworkspace.a
 

@@ -33,6 +33,7 @@ only 'seccomp\.h' lib/driver/local/
 only 'sodium\.h' lib/base/ids.c
 only 'curl/.*' lib/remote/
 only 'git2\.h' lib/agent/
+only 'yaml\.h' lib/agent/syntax/
 only 'fcgi.*\.h|fastcgi\.h' fcgi/
 only 'check\.h' tests/
 [ $bad = 0 ] && echo "layers: fine"

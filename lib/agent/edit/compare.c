@@ -103,13 +103,12 @@ static bool search(const struct pair *pair, struct reach *reach)
 /* Marks the lines that go and come, walking back from the end. */
 static void walk_back(const struct pair *pair, const struct reach *reach, bool *gone, bool *come)
 {
-    size_t x = pair->old_count;
     int diagonal = (int)((ptrdiff_t)pair->old_count - (ptrdiff_t)pair->new_count);
     for (int steps = reach->steps; steps > 0; steps--) {
         const uint32_t *row = reach->rows[steps - 1];
         bool above = came_from_above(row, diagonal, steps);
         diagonal += above ? 1 : -1;
-        x = row[MIDDLE + diagonal];
+        size_t x = row[MIDDLE + diagonal];
         if (above)
             come[(ptrdiff_t)x - diagonal] = true;
         else

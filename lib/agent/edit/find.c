@@ -20,7 +20,7 @@ void matches_add(struct matches *matches, size_t at, size_t length)
         matches->overlap = true;
         return;
     }
-    if (matches->count == matches->capacity) {
+    if (matches->items == NULL || matches->count == matches->capacity) {
         matches->capacity = matches->capacity > 0 ? matches->capacity * 2 : 16;
         matches->items = xreallocarray(matches->items, matches->capacity, sizeof(*matches->items));
     }
@@ -86,7 +86,7 @@ static bool go_up(struct bytes text, size_t *start, size_t back)
 static bool window_is(const struct pattern *pattern, struct bytes text, size_t start, size_t *ret_end)
 {
     struct bytes line;
-    size_t at = start;
+    size_t at = *ret_end = start;
     for (size_t i = 0; i < pattern->count; i++) {
         if (!line_next(text, &at, &line) || !line_same(line, pattern->lines[i], pattern->grade))
             return false;
