@@ -234,6 +234,12 @@ static const struct {
     { "\u283c installing", KIND_PROGRESS, LEVEL_NOTHING, false },
     { "  Compiling serde v1.0.200", KIND_BUILD, LEVEL_NOTHING, true },
     { "[ 45%] Building C object a.c.o", KIND_BUILD, LEVEL_NOTHING, false },
+    { "#12 sha256:0a1b2c3d 3.15MB / 28.4MB 0.2s", KIND_PROGRESS, LEVEL_NOTHING, false },
+    { "#7 12.34 Get:3 http://x bookworm/main amd64 tree amd64 2.1.0-1 [52 kB]", KIND_INSTALL, LEVEL_NOTHING,
+      false },
+    { "#7 12.34 E: Unable to locate package nothing", KIND_PLAIN, LEVEL_FAILURE, false },
+    { "#7 DONE 3.1s", KIND_BUILD, LEVEL_NOTHING, false },
+    { "2026-11-30T10:30:00.123Z Collecting flask", KIND_INSTALL, LEVEL_NOTHING, true },
     { "npm http fetch GET 200 https://x/y 5ms (cache hit)", KIND_INSTALL, LEVEL_NOTHING, false },
     { "npm http fetch GET 404 https://x/y 5ms (cache skip)", KIND_PLAIN, LEVEL_FAILURE, false },
     { "Err:1 http://x bookworm InRelease", KIND_PLAIN, LEVEL_FAILURE, false },
@@ -342,6 +348,8 @@ START_TEST(short_listings_and_code_stay)
     add_times(&raw, "./src/file_@.c", 30);
     buffer_append_text(&raw, "diff --git a/x b/x\n@@ -1,9 +1,9 @@\n");
     add_times(&raw, "+        value[@] = 0;\n", 30);
+    for (char x = 'a'; x <= 'z'; x++) /* a table of packages */
+        buffer_printf(&raw, "lib%cfirst     1.%c\nlib%csecond    2.%c\n", x, x, x, x);
     condensed_text(&raw, &c);
     ck_assert(c.unchanged);
 }

@@ -11,6 +11,7 @@ enum {
     LISTING_LONG = 40, /* a shorter listing stays whole */
     LISTING_HEAD = 10, /* lines of a long one that stay */
     LISTING_TAIL = 2,
+    BRIDGE = 12,         /* lines of a failure that do not end it */
     NEAR = 6,            /* lines between two that make one run */
     RUN_LONG = 6,        /* a shorter run stays whole */
     RUN_LONG_PATHS = 12, /* the same where paths are what differs */
@@ -24,8 +25,12 @@ static bool kind_is_noise(int kind)
 
 static bool starts_section(const struct line *line, const struct section_row **ret)
 {
+    const char *first = line->data, *end = first + line->length;
+    while (first < end && *first == ' ')
+        first++;
     for (size_t at = 0; at < section_rows_count; at++)
-        if (pattern_matches(section_rows[at].start, line->data, line->length)) {
+        if ((first < end && (section_rows[at].start[0] == *first || section_rows[at].start[0] == '#')) &&
+            pattern_matches(section_rows[at].start, line->data, line->length)) {
             *ret = &section_rows[at];
             return true;
         }
@@ -142,22 +147,38 @@ static void list(struct block *b, size_t begin, size_t end)
     }
 }
 
+/* Where the listing that begins at a line ends, and how many entries it has: 0 = none. Columns may be a table
+ * as well: they are names where a folder or a path came before them. */
+static size_t listing_end(const struct block *b, size_t begin, size_t *ret_entries)
+{
+    size_t end = begin, others = 0, plain = 0;
+    bool paths = false;
+    *ret_entries = 0;
+    for (size_t at = begin; at < b->count && plain <= 1 && others <= BRIDGE; at++) {
+        const struct line *line = &b->lines[at];
+        paths = paths || line->kind == KIND_LISTING;
+        bool listed = may_be_listed(line) && (paths || !line->columns);
+        bool entry = listed && line->kind != KIND_BLANK;
+        *ret_entries += entry && !line->keep;
+        end = entry ? at + 1 : end;
+        /* A failure among entries, with what is kept for it, does not end them. */
+        plain = listed || line->keep ? 0 : plain + 1;
+        others = entry ? 0 : others + 1;
+    }
+    return end;
+}
+
 void block_mark_listings(struct block *b)
 {
-    for (size_t begin = 0, end; begin<b->count; begin = end> begin ? end : begin + 1) {
-        size_t entries = 0, gap = 0;
-        for (end = begin; end < b->count && gap <= 1; end++) {
-            entries +=
-                may_be_listed(&b->lines[end]) && b->lines[end].kind != KIND_BLANK && !b->lines[end].keep;
-            /* A failure among entries, with what is kept for it, does not end them. */
-            gap = may_be_listed(&b->lines[end]) || b->lines[end].keep ? 0 : gap + 1;
-        }
-        end -= gap;
+    size_t begin = 0;
+    while (begin < b->count) {
+        size_t entries, end = listing_end(b, begin, &entries);
         if (entries >= LISTING_LONG)
             list(b, begin, end);
         for (size_t at = begin; at < end && entries < LISTING_LONG; at++)
             if (b->lines[at].kind == KIND_LISTING)
                 b->lines[at].keep = true;
+        begin = end > begin ? end : begin + 1;
     }
 }
 

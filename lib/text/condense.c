@@ -59,7 +59,7 @@ static void take_line(void *context, const char *data, size_t length)
         .level = (uint8_t)facts.level,
         .sure = facts.sure,
         .has_path = facts.has_path,
-        .header = facts.header,
+        .columns = facts.columns,
         .solid = facts.solid,
     };
 }

@@ -152,16 +152,16 @@ static bool is_difference(const char *line, size_t length)
     return bar == end;
 }
 
-static enum line_kind single_token(const char *line, size_t length, bool *ret_header)
+/* A path, the name of a folder before what it holds, or a name. */
+static enum line_kind single_token(const char *line, size_t length)
 {
     bool slash = memchr(line, '/', length) != NULL;
-    *ret_header = line[length - 1] == ':' && (slash || line[0] == '.');
-    if (*ret_header || (slash && length > 1))
+    if ((slash && length > 1) || (line[length - 1] == ':' && line[0] == '.'))
         return KIND_LISTING;
     return is_names(line, length) ? KIND_NAME : KIND_PLAIN;
 }
 
-enum line_kind feature_kind(const char *line, size_t length, size_t tokens, bool *ret_header)
+enum line_kind feature_kind(const char *line, size_t length, size_t tokens)
 {
     while (length > 0 && is_blank(line[length - 1]))
         length--;
@@ -178,6 +178,6 @@ enum line_kind feature_kind(const char *line, size_t length, size_t tokens, bool
     if (begins_with_branch(line, length))
         return KIND_LISTING;
     if (tokens == 1)
-        return single_token(line, length, ret_header);
+        return single_token(line, length);
     return length <= NAME_LINE_MAX && is_names(line, length) ? KIND_NAME : KIND_PLAIN;
 }

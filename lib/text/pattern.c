@@ -95,8 +95,11 @@ bool pattern_matches(const char *pattern, const char *line, size_t length)
             pattern++;
             at += took;
         } else if (retry != NULL && retry_at < end && (retry_any || !is_blank(*retry_at))) {
-            at = ++retry_at;
             pattern = retry;
+            for (retry_at++; !is_special(*pattern) && retry_at < end && *retry_at != *pattern; retry_at++)
+                if (!retry_any && is_blank(*retry_at))
+                    return false;
+            at = retry_at;
         } else {
             return false;
         }

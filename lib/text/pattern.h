@@ -3,7 +3,10 @@
  *   blank  one blank or more          #  a number, with . , : inside (12, 1.5, 10:30:00)
  *   *      anything, also nothing     ~  a run of one byte or more without blanks
  *   ^      a run of . s x X           !  the same with an F or E in it (results of tests)
- *   every other byte stands for itself */
+ *   every other byte stands for itself
+ *
+ * A * or ~ takes as little as it can; one that stands before another is not tried anew for the other's sake.
+ */
 #ifndef TEXT_PATTERN_H
 #define TEXT_PATTERN_H
 

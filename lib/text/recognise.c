@@ -282,10 +282,34 @@ static void scan_tokens(struct scan *s)
     }
 }
 
+static const char *skip(const char *at, const char *end, const char *bytes)
+{
+    while (at < end && *at != '\0' && strchr(bytes, *at) != NULL)
+        at++;
+    return at;
+}
+
+/* Past what a builder of images or a log writes before each line: "#12 0.345 ", "2026-11-30T10:30:00.123Z ".
+ */
+static const char *skip_stamp(const char *line, const char *end)
+{
+    static const char digits[] = "0123456789";
+    const char *at = line;
+    if (end - line > 5 && line[0] == '#') {
+        const char *number = skip(line + 1, end, digits);
+        at = number < end && *number == ' ' ? skip(number + 1, end, "0123456789.") : line;
+        return at > number + 1 && at + 1 < end && *at == ' ' ? at + 1 : line;
+    }
+    if (end - line > 21 && line[4] == '-' && line[7] == '-' && (line[10] == 'T' || line[10] == ' ') &&
+        line[13] == ':')
+        at = skip(line, end, "0123456789-:.,TZ+ ");
+    return at < end ? at : line;
+}
+
 /* The first row of the table that matches, of all that may. */
 static const struct pattern_row *match_rows(const struct scan *s)
 {
-    const char *first = s->line;
+    const char *first = skip_stamp(s->line, s->end);
     int best = -1;
     while (first < s->end && byte_classes[(unsigned char)*first] == B_BLANK)
         first++;
@@ -294,7 +318,7 @@ static const struct pattern_row *match_rows(const struct scan *s)
                   : first < s->end        ? s->r->lead[(unsigned char)*first]
                                           : -1;
         for (; row >= 0 && (best < 0 || row < best); row = s->r->next[row])
-            if (pattern_matches(pattern_rows[row].pattern, s->line, (size_t)(s->end - s->line)))
+            if (pattern_matches(pattern_rows[row].pattern, first, (size_t)(s->end - first)))
                 best = row;
     }
     return best < 0 ? NULL : &pattern_rows[best];
@@ -308,7 +332,7 @@ void recognise(const struct recogniser *r, const char *line, size_t length, stru
     if (s.tokens == 0)
         return;
     const struct pattern_row *row = match_rows(&s);
-    ret->kind = row != NULL ? row->kind : feature_kind(line, length, s.tokens, &ret->header);
+    ret->kind = row != NULL ? row->kind : feature_kind(line, length, s.tokens);
     if (row == NULL && ret->kind == KIND_PROGRESS && s.words >= TALKATIVE)
         ret->kind = KIND_PLAIN; /* a sentence was written over what is left of a bar */
     ret->sure = row != NULL && row->sure;
@@ -316,6 +340,7 @@ void recognise(const struct recogniser *r, const char *line, size_t length, stru
         ret->kind = KIND_PLAIN;
         raise_level(&s, LEVEL_FAILURE);
     }
+    ret->columns = ret->kind == KIND_NAME && s.tokens > 1;
     ret->sentence = s.words >= 3 && ret->kind == KIND_PLAIN;
     ret->solid = s.alnums >= 2 && length >= 3 && !feature_is_code(line, length);
 }

@@ -14,7 +14,7 @@ struct line_facts {
     bool has_path; /* the shape stands for a path, or a name of a file */
     bool sentence; /* three words or more, and no progress */
     bool solid;    /* more than punctuation, and neither code nor data */
-    bool header;   /* the name of a folder before what it holds */
+    bool columns;  /* of KIND_NAME: more than one name */
 };
 
 struct recogniser;
