@@ -715,6 +715,44 @@ START_TEST(places_among_many_alike)
 }
 END_TEST
 
+/* More places than are replaced at once. */
+START_TEST(very_many_places)
+{
+    static const struct {
+        const char *first, *line;
+        const char *old, *new;
+        const char *made_first, *made_line;
+        size_t places;
+    } rows[] = {
+        { "a", "b\n", "b\n", "", "a\n", "", 1 },
+        { "", "b\r\n", "b", "", "", "", 1 },
+        { "", "\nx\n", "\nx", "", "", "", 1 },
+        { "a", "\nx", "\nx", "", "a", "", 1 },
+        { "", "b \n  c\n", " b\nc", "d\ne", "", "d\ne\n", 1 },
+        { "", "b\n\r\n", "b\n", "1\n2\n3\n", "", "1\n2\n3\n\r\n", 1 },
+        { "", "\n\nx\nx\nx", "\nx", "", "", "\n", 3 },
+    };
+    for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+        _cleanup_buffer_ struct buffer file = BUFFER_INIT, wanted = BUFFER_INIT;
+        _cleanup_edit_result_ struct edit_result result = EDIT_RESULT_INIT;
+        buffer_append_text(&file, rows[i].first);
+        repeat(&file, rows[i].line, 70000);
+        buffer_append_text(&wanted, rows[i].made_first);
+        repeat(&wanted, rows[i].made_line, 70000);
+        struct edit edit = {
+            { rows[i].old, strlen(rows[i].old) }, { rows[i].new, strlen(rows[i].new) }, true, 0
+        };
+        struct bytes original = { file.data, file.length };
+        ck_assert_int_eq(apply(original, &edit, 1, &result, NULL), 0);
+        ck_assert_uint_eq(result.replaced, rows[i].places * 70000);
+        ck_assert_msg(bytes_equal((struct bytes){ result.bytes.data, result.bytes.length },
+                                  (struct bytes){ wanted.data, wanted.length }),
+                      "row %zu: %zu bytes of %zu", i, result.bytes.length, wanted.length);
+        check_spans(original, &result);
+    }
+}
+END_TEST
+
 START_TEST(the_result_is_bounded)
 {
     _cleanup_buffer_ struct buffer file = BUFFER_INIT, new = BUFFER_INIT;
@@ -748,6 +786,7 @@ int main(void)
     tcase_add_test(large, a_hundred_edits_of_five_megabytes);
     tcase_add_loop_test(large, hostile_sizes_are_bounded, 0, (int)N_ELEMENTS(hostile));
     tcase_add_test(cases, places_among_many_alike);
+    tcase_add_test(cases, very_many_places);
     tcase_add_test(large, the_result_is_bounded);
     suite_add_tcase(suite, cases);
     suite_add_tcase(suite, large);

@@ -42,7 +42,7 @@ static size_t take_next(struct merge *m)
         m->before_left--;
     } else {
         end = m->now->at + m->now->length;
-        m->now_shift += (ptrdiff_t)view_splice_size(m->now) - (ptrdiff_t)m->now->length;
+        m->now_shift += (ptrdiff_t)m->now->text.length - (ptrdiff_t)m->now->length;
         m->now++;
         m->now_left--;
     }

@@ -7,6 +7,9 @@
 #include "lib/agent/edit/place.h"
 #include "lib/agent/edit/tell.h"
 
+/* Places that are replaced at once: what is made for each of them exists for so many. */
+enum { ROUND = 32768 };
+
 struct job {
     struct view now, spare, original;
     struct changes changes;
@@ -77,7 +80,7 @@ static int check_growth(const struct job *job, const struct view_splice *splices
     for (size_t i = 0; i < count; i++)
         size -= splices[i].length;
     for (size_t i = 0; i < count; i++)
-        too_large |= __builtin_add_overflow(size, view_splice_size(&splices[i]), &size);
+        too_large |= __builtin_add_overflow(size, splices[i].text.length, &size);
     if (too_large || size > job->limit)
         return error_set(err, ERROR_TOO_LARGE, "the edited file would be larger than %zu bytes", job->limit);
     return 0;
@@ -89,11 +92,16 @@ static int put(struct job *job, struct view_splice *splices, size_t count, struc
     if (check_growth(job, splices, count, err) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
-        if (splices[i].length > 0 || view_splice_size(&splices[i]) > 0)
+        if (splices[i].length > 0 || splices[i].text.length > 0)
             splices[kept++] = splices[i];
     changes_add(&job->changes, splices, kept);
     view_replace(&job->now, splices, kept, &job->spare);
     return 0;
+}
+
+static bool is_ended(struct bytes text)
+{
+    return text.length > 0 && text.data[text.length - 1] == '\n';
 }
 
 /* old is empty: the content of an empty file. */
@@ -145,20 +153,49 @@ static int choose(const struct tell *tell, const struct edit *edit, bool is_exac
     return 0;
 }
 
+static int replace_some(struct job *job, const struct place_edit *edit, const struct matches *matches,
+                        size_t from, size_t count, bool is_exact, enum view_end *ret_end, struct error *err)
+{
+    _cleanup_places_ struct places places = PLACES_INIT;
+    const struct match *some = matches->items + from;
+    if (is_exact)
+        places_make_exact(edit, some, count, from + count < matches->count, &places);
+    else if (!places_make_lines(edit, some, count, &places))
+        return error_set(err, ERROR_TOO_LARGE, "the edited file would be larger than %zu bytes", job->limit);
+    *ret_end = places.splices[count - 1].end;
+    return put(job, places.splices, places.count, err);
+}
+
+/* A file whose last line was ended stays so. */
+static int end_last_line(struct job *job, enum view_end end, struct error *err)
+{
+    struct bytes text = view_text(&job->now);
+    struct view_splice splice = { .at = text.length,
+                                  .text = { "\n", 1 },
+                                  .end = end != VIEW_NONE ? end : VIEW_LF };
+    return text.length > 0 && !is_ended(text) ? put(job, &splice, 1, err) : 0;
+}
+
+/* From the last match to the first, so that places stay where they were found. */
 static int replace(struct job *job, struct texts *texts, const struct matches *matches, bool is_exact,
                    struct error *err)
 {
-    _cleanup_places_ struct places places = PLACES_INIT;
     drop_second_bom(texts, job, matches);
     struct place_edit edit = { &job->now, view_text(&texts->old), &texts->new, job->usual, job->limit };
-    if (is_exact)
-        places_make_exact(&edit, matches->items, matches->count, &places);
-    else if (!places_make_lines(&edit, matches->items, matches->count, &places))
-        return error_set(err, ERROR_TOO_LARGE, "the edited file would be larger than %zu bytes", job->limit);
+    bool was_ended = is_ended(view_text(&job->now));
+    enum view_end end, last_end = VIEW_NONE;
+    for (size_t left = matches->count; left > 0;) {
+        bool is_first = left == matches->count;
+        size_t count = left < ROUND ? left : ROUND;
+        left -= count;
+        if (replace_some(job, &edit, matches, left, count, is_exact, &end, err) < 0)
+            return -1;
+        last_end = is_first ? end : last_end;
+    }
     job->exact += is_exact;
     job->fuzzy += !is_exact;
     job->replaced += matches->count;
-    return put(job, places.splices, places.count, err);
+    return was_ended ? end_last_line(job, last_end, err) : 0;
 }
 
 static int apply_one(struct job *job, const struct edit *edit, size_t index, struct error *err)

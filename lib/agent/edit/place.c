@@ -49,32 +49,6 @@ static void choose_end(struct end_walk *walk, const struct match *match, struct 
         splice->end = edit->usual;
 }
 
-/* The byte before the end of all splices, once they are made; '\n' where nothing is left. */
-static char last_byte(struct bytes text, const struct places *places)
-{
-    for (size_t i = places->count; i > 0; i--) {
-        const struct view_splice *splice = &places->splices[i - 1];
-        if (splice->text.length > 0)
-            return splice->text.data[splice->text.length - 1];
-        bool touches = i > 1 && splice[-1].at + splice[-1].length == splice->at;
-        if (!touches)
-            return splice->at > 0 ? text.data[splice->at - 1] : '\n';
-    }
-    return '\n';
-}
-
-/* A file whose last line was ended stays so. */
-static void keep_last_end(const struct place_edit *edit, struct places *places)
-{
-    struct bytes text = view_text(edit->file);
-    struct view_splice *last = &places->splices[places->count - 1];
-    if (last->at + last->length < text.length || text.length == 0 || text.data[text.length - 1] != '\n')
-        return;
-    last->newline_after = last_byte(text, places) != '\n';
-    if (last->end == VIEW_NONE)
-        last->end = VIEW_LF;
-}
-
 /* ---- exact matches ---- */
 
 static bool ends_line(struct bytes text, size_t length)
@@ -111,7 +85,7 @@ static bool is_whole_line(struct bytes text, const struct match *match, const st
 }
 
 void places_make_exact(const struct place_edit *edit, const struct match *matches, size_t count,
-                       struct places *ret)
+                       bool more_follow, struct places *ret)
 {
     struct bytes text = view_text(edit->file), new = view_text(edit->new);
     struct end_walk walk = { edit, 0, 0 };
@@ -124,13 +98,13 @@ void places_make_exact(const struct place_edit *edit, const struct match *matche
     for (size_t i = 0; i < count; i++) {
         struct view_splice *splice = &ret->splices[i];
         *splice = (struct view_splice){ .at = matches[i].at + before, .length = taken, .text = put };
-        if (new.length == 0 && is_whole_line(text, &matches[i], i + 1 < count ? &matches[i + 1] : NULL))
+        bool is_last = i + 1 == count && !more_follow;
+        if (new.length == 0 && is_whole_line(text, &matches[i], is_last ? NULL : &matches[i + 1]))
             splice->length++;
         choose_end(&walk, &matches[i], splice);
         if (edit->usual == VIEW_NONE && splice->end == VIEW_NONE)
             splice->ends = edit->new->ends.data + lines_count_ends(bytes_cut(new, 0, before));
     }
-    keep_last_end(edit, ret);
 }
 
 /* ---- whole lines ---- */
@@ -240,6 +214,5 @@ bool places_make_lines(const struct place_edit *edit, const struct match *matche
         if (ret->splices[i].end == VIEW_NONE)
             ret->splices[i].end = own != VIEW_NONE ? own : VIEW_LF;
     }
-    keep_last_end(edit, ret);
     return true;
 }

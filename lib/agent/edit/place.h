@@ -26,8 +26,9 @@ struct place_edit {
     enum view_end usual; /* of the file; VIEW_NONE: it has no line end */
     size_t limit;        /* of what is made for whole lines */
 };
+/* more_follow: behind matches stand some that have been replaced. */
 void places_make_exact(const struct place_edit *edit, const struct match *matches, size_t count,
-                       struct places *ret);
+                       bool more_follow, struct places *ret);
 /* false = the file would grow beyond the limit: each match has a text of its own. */
 bool places_make_lines(const struct place_edit *edit, const struct match *matches, size_t count,
                        struct places *ret);

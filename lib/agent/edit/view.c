@@ -102,11 +102,6 @@ enum view_end view_usual_end(const char *ends, size_t count)
     return usual;
 }
 
-size_t view_splice_size(const struct view_splice *splice)
-{
-    return splice->text.length + splice->newline_after;
-}
-
 /* Copies text up to `to`, and as many ends as it has. */
 static void keep(const struct view *view, struct view *ret, size_t *at, size_t *end_index, size_t to)
 {
@@ -127,10 +122,6 @@ static void insert(const struct view_splice *splice, struct view *ret)
     else if (ends > 0) {
         memset(buffer_reserve(&ret->ends, ends), splice->end, ends);
         ret->ends.length += ends;
-    }
-    if (splice->newline_after) {
-        buffer_append_char(&ret->text, '\n');
-        buffer_append_char(&ret->ends, (char)splice->end);
     }
 }
 

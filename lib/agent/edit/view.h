@@ -39,10 +39,8 @@ struct view_splice {
     size_t at, length;
     struct bytes text; /* what comes there */
     const char *ends;  /* for each '\n' of it; NULL: all are end */
-    enum view_end end; /* also of the one that comes behind text where newline_after is set */
-    bool newline_after;
+    enum view_end end;
 };
-size_t view_splice_size(const struct view_splice *splice);
 /* Splices are sorted and do not overlap. spare: where the new text is made, kept for the next time. */
 void view_replace(struct view *view, const struct view_splice *splices, size_t count, struct view *spare);
 
