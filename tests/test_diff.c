@@ -3,6 +3,7 @@
 #include "lib/agent/edit/edit.h"
 #include "lib/base/ids.h"
 #include "lib/base/io.h"
+#include "tests/support/plain_patch.h"
 #include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
@@ -187,6 +188,23 @@ START_TEST(patch_makes_random_changes)
 }
 END_TEST
 
+/* The same with a reader that is quick enough for many. */
+START_TEST(plain_patch_makes_random_changes)
+{
+    for (int round = 0; round < 5000; round++) {
+        _cleanup_buffer_ struct buffer old = BUFFER_INIT, new = BUFFER_INIT, diff = BUFFER_INIT,
+                                       made = BUFFER_INIT;
+        struct edit_span spans[SPANS];
+        random_lines(&old, dice(2) == 0 ? 60 : 8);
+        size_t count = random_change(bytes_of(&old), &new, spans);
+        diff_append(bytes_of(&old), bytes_of(&new), spans, count, "file", LIMIT, &diff);
+        bool right = plain_patch(bytes_of(&old), bytes_of(&diff), &made) &&
+                     bytes_equal(bytes_of(&made), bytes_of(&new));
+        ck_assert_msg(right, "%s", buffer_text(&diff));
+    }
+}
+END_TEST
+
 START_TEST(patch_makes_what_edits_made)
 {
     for (int round = 0; round < 100; round++) {
@@ -309,6 +327,7 @@ int main(void)
     tcase_set_timeout(cases, 120);
     tcase_add_loop_test(cases, case_of_the_table, 0, (int)N_ELEMENTS(samples));
     tcase_add_test(cases, patch_makes_random_changes);
+    tcase_add_test(cases, plain_patch_makes_random_changes);
     tcase_add_test(cases, patch_makes_what_edits_made);
     tcase_add_test(cases, patch_makes_cases_of_the_table);
     tcase_add_test(cases, patch_reads_any_name);

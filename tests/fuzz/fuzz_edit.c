@@ -1,7 +1,9 @@
 /* Edits of any bytes: what comes out is what the plain implementation makes, and outside of the spans nothing
- * changes. */
+ * changes; its diff says the same. */
+#include "lib/agent/edit/diff.h"
 #include "tests/fuzz/input.h"
 #include "tests/support/plain_edit.h"
+#include "tests/support/plain_patch.h"
 
 enum { EDITS_MOST = 4, SIZE_MOST = 4000, LIMIT = 1 << 20 };
 
@@ -18,6 +20,20 @@ static void check_spans(struct bytes file, const struct edit_result *result)
         new_at = span.new_at + span.new_length;
         holds(at <= file.length && new_at <= result->bytes.length);
     }
+}
+
+static void check_diff(struct bytes file, const struct edit_result *result, size_t limit)
+{
+    struct buffer diff = BUFFER_INIT, made = BUFFER_INIT;
+    struct bytes new = { result->bytes.data, result->bytes.length };
+    diff_append(file, new, result->spans, result->span_count, "f", LIMIT, &diff);
+    holds(plain_patch(file, (struct bytes){ diff.data, diff.length }, &made));
+    holds(bytes_equal((struct bytes){ made.data, made.length }, new));
+    diff.length = 0;
+    diff_append(file, new, result->spans, result->span_count, "f", limit, &diff);
+    holds(diff.length <= limit + 150);
+    buffer_free(&diff);
+    buffer_free(&made);
 }
 
 static struct bytes take(struct input *in, size_t most)
@@ -58,8 +74,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         holds(bytes_equal((struct bytes){ plain.data, plain.length },
                           (struct bytes){ result.bytes.data, result.bytes.length }));
     }
-    if (status == 0)
+    if (status == 0) {
         check_spans(file, &result);
+        check_diff(file, &result, count * 50);
+    }
     edit_result_clear(&result);
     buffer_free(&plain);
     return 0;

@@ -249,7 +249,7 @@ void syntax_answer(const char *path, struct bytes content, struct bytes answer, 
     }
     if (strcmp(text, "ok") == 0)
         verdict_valid(ret);
-    else if (strncmp(text, "skip ", 5) == 0)
+    else if (strncmp(text, "skip ", 5) == 0 && text[5] != '\0')
         verdict_skipped(ret, "%.200s", text + 5);
     else if (strncmp(text, "bad ", 4) == 0)
         read_bad(judge, text + 4, ret);
