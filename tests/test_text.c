@@ -440,6 +440,7 @@ static const char *const needles[] = {
     "[ERROR] Tests run: @, Failures: 1",
     "Connection refused by port @",
     "Downloading thing-@.tar.gz again, for the first try was rejected",
+    "[ 50%] Watching the grass of @ fields grow instead of building",
     "the lighthouse keeper forgot lamp @ again",
     "Zebras outnumber @ trains on this quiet platform",
     "please move the piano before noon, says @",

@@ -15,6 +15,7 @@ enum {
     NEAR = 6,            /* lines between two that make one run */
     RUN_LONG = 6,        /* a shorter run stays whole */
     RUN_LONG_PATHS = 12, /* the same where paths are what differs */
+    COMMON = 3,          /* lines of one shape that are not rare */
     RUN_HEAD = 2,        /* lines of a long run that stay, and its last one */
 };
 
@@ -226,17 +227,22 @@ void block_mark_repeated(struct block *b, struct progress *p)
             end_run(b, next, shapes_at(p->shapes, b->lines[at].shape));
 }
 
+static bool is_noise(const struct line *line, struct progress *p)
+{
+    if (!kind_is_noise(line->kind) || line->sure || line->kind == KIND_REPEATED)
+        return kind_is_noise(line->kind);
+    bool rare = line->shape == SHAPE_NONE || shapes_at(p->shapes, line->shape)->total < COMMON;
+    return line->level < LEVEL_NOTE && !(line->loose && rare);
+}
+
 /* Blank lines go with what stands around them; the first and the last line of the output stay. */
-void block_choose(struct block *b)
+void block_choose(struct block *b, struct progress *p)
 {
     bool gone = false;
     for (size_t at = 0; at < b->count; at++) {
         struct line *line = &b->lines[at];
         bool edge = (b->first && at == 0) || (b->last && at + 1 == b->count);
-        if (kind_is_noise(line->kind) && (line->sure || line->level < LEVEL_NOTE))
-            line->left_out = true;
-        if (line->kind == KIND_BLANK && gone)
-            line->left_out = true;
+        line->left_out = line->left_out || is_noise(line, p) || (line->kind == KIND_BLANK && gone);
         if (line->keep || edge)
             line->left_out = false;
         gone = line->left_out || line->kind == KIND_BLANK;

@@ -11,11 +11,11 @@ enum { BLOCK_LINES = 1 << 16, BLOCK_BYTES = 4 << 20 };
 struct line {
     const char *data;
     uint32_t length;
-    uint32_t shape;                      /* its number in shapes, SHAPE_NONE where it has none */
-    uint8_t kind;                        /* enum line_kind; what it is counted as where it is left out */
-    uint8_t level;                       /* enum line_level */
-    bool sure, has_path, columns, solid; /* see struct line_facts */
-    bool keep;                           /* in any case */
+    uint32_t shape; /* its number in shapes, SHAPE_NONE where it has none */
+    uint8_t kind;   /* enum line_kind; what it is counted as where it is left out */
+    uint8_t level;  /* enum line_level */
+    bool sure, loose, has_path, columns, solid; /* see struct line_facts */
+    bool keep;                                  /* in any case */
     bool left_out;
 };
 
@@ -38,7 +38,7 @@ struct progress {
 void block_mark_failures(struct block *b, struct progress *p);
 void block_mark_listings(struct block *b);
 void block_mark_repeated(struct block *b, struct progress *p);
-void block_choose(struct block *b);
+void block_choose(struct block *b, struct progress *p);
 
 struct tally {
     size_t left_out[KINDS];

@@ -30,7 +30,7 @@ static void flush(struct condenser *c, bool last)
     block_mark_failures(b, &c->progress);
     block_mark_listings(b);
     block_mark_repeated(b, &c->progress);
-    block_choose(b);
+    block_choose(b, &c->progress);
     if (!c->hopeless)
         block_write(b, c->out, &c->tally);
     b->count = c->bytes = c->arena.length = 0;
@@ -51,13 +51,17 @@ static void take_line(void *context, const char *data, size_t length)
         data = c->arena.data + at;
     }
     c->bytes += length;
+    uint32_t shape = facts.kind == KIND_BLANK ? SHAPE_NONE : shapes_number(c->progress.shapes, facts.shape);
+    if (shape != SHAPE_NONE)
+        shapes_at(c->progress.shapes, shape)->total++;
     c->block->lines[c->block->count++] = (struct line){
         .data = data,
         .length = (uint32_t)length,
-        .shape = facts.kind == KIND_BLANK ? SHAPE_NONE : shapes_number(c->progress.shapes, facts.shape),
+        .shape = shape,
         .kind = (uint8_t)facts.kind,
         .level = (uint8_t)facts.level,
         .sure = facts.sure,
+        .loose = facts.loose,
         .has_path = facts.has_path,
         .columns = facts.columns,
         .solid = facts.solid,

@@ -6,7 +6,7 @@
 #include "lib/text/features.h"
 #include "lib/text/pattern.h"
 
-enum { SLOTS = 1024, CANDIDATES = 8, WORD_MAX = 24, HASH_LENGTH = 7, TALKATIVE = 6, EXTENSION_MAX = 5 };
+enum { SLOTS = 1024, CANDIDATES = 24, WORD_MAX = 24, HASH_LENGTH = 7, TALKATIVE = 6, EXTENSION_MAX = 5 };
 
 struct slot {
     const char *word; /* NULL = free */
@@ -335,12 +335,13 @@ void recognise(const struct recogniser *r, const char *line, size_t length, stru
     ret->kind = row != NULL ? row->kind : feature_kind(line, length, s.tokens);
     if (row == NULL && ret->kind == KIND_PROGRESS && s.words >= TALKATIVE)
         ret->kind = KIND_PLAIN; /* a sentence was written over what is left of a bar */
-    ret->sure = row != NULL && row->sure;
+    ret->sure = row != NULL && row->trust == SURE;
+    ret->loose = row != NULL && row->trust == LOOSE;
     if (ret->kind == KIND_FAILURE) {
         ret->kind = KIND_PLAIN;
         raise_level(&s, LEVEL_FAILURE);
     }
     ret->columns = ret->kind == KIND_NAME && s.tokens > 1;
-    ret->sentence = s.words >= 3 && ret->kind == KIND_PLAIN;
+    ret->sentence = s.words >= 3 && (ret->kind == KIND_PLAIN || ret->loose);
     ret->solid = s.alnums >= 2 && length >= 3 && !feature_is_code(line, length);
 }

@@ -11,8 +11,9 @@ struct line_facts {
     enum line_kind kind;
     enum line_level level;
     bool sure;     /* of the kind, whatever the words say */
+    bool loose;    /* only where lines of this shape are many */
     bool has_path; /* the shape stands for a path, or a name of a file */
-    bool sentence; /* three words or more, and no progress */
+    bool sentence; /* three words or more, and of no kind for sure */
     bool solid;    /* more than punctuation, and neither code nor data */
     bool columns;  /* of KIND_NAME: more than one name */
 };

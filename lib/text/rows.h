@@ -42,13 +42,19 @@ struct word_row {
 extern const struct word_row word_rows[];
 extern const size_t word_rows_count;
 
+/* How much it means that a line matches. */
+enum row_trust {
+    LOOSE, /* it is of the kind where lines of its shape are many, and no word in it says otherwise */
+    FAIR,  /* where no word in it says otherwise */
+    SURE,  /* whatever words are in it (the name of a test that passed) */
+};
+
 /* A line of a kind. key: a word (lower case letters) that the line must have; NULL = the pattern's first byte
- * is what the line begins with. sure: words in it cannot make it a failure (the name of a test that passed).
- */
+ * is what the line begins with. */
 struct pattern_row {
     const char *key, *pattern;
     enum line_kind kind;
-    bool sure;
+    enum row_trust trust;
 };
 extern const struct pattern_row pattern_rows[];
 extern const size_t pattern_rows_count;

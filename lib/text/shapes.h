@@ -10,6 +10,7 @@ enum { SHAPES_MAX = 1 << 16, SHAPE_NONE = UINT32_MAX };
 
 struct shape {
     uint64_t hash;
+    uint32_t total; /* lines of it so far */
     /* The run of lines near each other that is being followed in the block: its length, its first and last
      * line, and the place of that among lines that are not noise. */
     uint32_t run, first, last, last_place;
