@@ -496,7 +496,8 @@ static void check_needles(const struct recording *recording, uint64_t *state)
 
 static int seeds(void)
 {
-    return getenv("SEEDS") != NULL ? atoi(getenv("SEEDS")) : 60;
+    const char *wanted = getenv("SEEDS");
+    return wanted != NULL ? atoi(wanted) : 60;
 }
 
 START_TEST(what_went_wrong_survives)

@@ -195,7 +195,7 @@ static double memory_apart(const struct recordings *all)
     pid_t child = fork();
     if (child == 0) {
         taken = memory(all);
-        _exit(write(ends[1], &taken, sizeof taken) != sizeof taken);
+        _exit(write(ends[1], &taken, sizeof taken) == sizeof taken ? 0 : 1);
     }
     close(ends[1]);
     if (read(ends[0], &taken, sizeof taken) != sizeof taken)
