@@ -5,7 +5,7 @@
 #include "lib/text/block.h"
 #include "lib/text/fold.h"
 
-enum { RECENT = 1024 };
+enum { RECENT = 1024, STRAY_NUL = 4096 };
 
 struct condenser {
     const char *raw;
@@ -130,10 +130,23 @@ static void run(struct condenser *c, const char *how, struct condensed *ret)
     write_summary(c, how, ret);
 }
 
+/* More than a stray NUL: names that end in it, or no text at all. */
+static bool is_binary(const char *raw, size_t length)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < length; count++) {
+        const char *nul = memchr(raw + at, '\0', length - at);
+        if (nul == NULL)
+            break;
+        at = (size_t)(nul - raw) + 1;
+    }
+    return count > length / STRAY_NUL;
+}
+
 void condense(const char *raw, size_t length, const char *how, struct condensed *ret)
 {
     *ret = (struct condensed){ .unchanged = true };
-    if (length == 0 || length > CONDENSE_MAX)
+    if (length == 0 || length > CONDENSE_MAX || is_binary(raw, length))
         return;
     struct condenser *c = xcalloc(1, sizeof *c);
     *c =

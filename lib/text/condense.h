@@ -23,8 +23,8 @@ struct condensed {
     size_t lines_before, lines_after; /* the last line that we add is not counted */
 };
 
-/* how says in a few words where the raw bytes are to be had ("exec_id ex-1"). The result is shorter than the
- * raw bytes, or unchanged. */
+/* Binary output is left unchanged. how says in a few words where the raw bytes are to be had ("exec_id
+ * ex-1"). The result is shorter than the raw bytes, or unchanged. */
 void condense(const char *raw, size_t length, const char *how, struct condensed *ret);
 void condensed_free(struct condensed *c);
 #define _cleanup_condensed_ __attribute__((cleanup(condensed_free)))
