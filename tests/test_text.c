@@ -48,6 +48,7 @@ static const struct {
     { "\x1b[31merror:\x1b[0m\tred\n", "error:\tred\n" },
     { "\x1b]0;a title\aok\x1b]8;;http://x/\x1b\\link\x1b]8;;\x1b\\\n", "oklink\n" },
     { "\x1b]0;no end\nerror: kept\n", "0;no end\nerror: kept\n" },
+    { "\x1b]0;no end\nerror: kept\n\x1b]0;title\a", "0;no end\nerror: kept\n" },
     { "\x1bPq no end\nkept\n", "q no end\nkept\n" },
     { "one\ntwo\n\x1b[2Aon3\n", "on3\ntwo\n" },
     { "one\ntwo\n\x1b[1A\x1b[2Knew\n", "one\nnew\n" },
@@ -394,6 +395,21 @@ START_TEST(short_runs_stay)
 }
 END_TEST
 
+START_TEST(redrawn_counters_are_no_new_errors)
+{
+    _cleanup_buffer_ struct buffer raw = BUFFER_INIT;
+    _cleanup_condensed_ struct condensed c = { 0 };
+    buffer_append_text(&raw, "error: the first one\r");
+    for (int at = 0; at < 500; at++)
+        buffer_printf(&raw, "scanned %d files, errors: 1  \r", at);
+    buffer_append_text(&raw, "\ndone\n");
+    const char *text = condensed_text(&raw, &c);
+    ck_assert(!c.unchanged && c.lines_after < 15);
+    ck_assert_ptr_nonnull(strstr(text, "error: the first one\n"));
+    ck_assert_ptr_nonnull(strstr(text, "scanned 499 files, errors: 1\ndone\n"));
+}
+END_TEST
+
 START_TEST(binary_output_is_left_unchanged)
 {
     _cleanup_buffer_ struct buffer raw = BUFFER_INIT;
@@ -681,6 +697,7 @@ int main(void)
     tcase_add_test(whole, short_listings_and_code_stay);
     tcase_add_test(whole, failures_are_never_counted);
     tcase_add_test(whole, short_runs_stay);
+    tcase_add_test(whole, redrawn_counters_are_no_new_errors);
     tcase_add_test(whole, binary_output_is_left_unchanged);
     tcase_add_test(whole, little_is_left_unchanged);
     tcase_add_loop_test(whole, failures_stay_whole, 0, (int)N_ELEMENTS(whole_failures));

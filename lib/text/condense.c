@@ -5,7 +5,7 @@
 #include "lib/text/block.h"
 #include "lib/text/fold.h"
 
-enum { RECENT = 1024, STRAY_NUL = 4096 };
+enum { RECENT = 1024, STRAY_NUL = 4096, REDRAWN_MAX = 9 };
 
 struct condenser {
     const char *raw;
@@ -18,6 +18,7 @@ struct condenser {
     struct tally tally;
     struct buffer *out;
     bool hopeless;            /* the result will not be shorter */
+    uint8_t redrawn[RECENT];  /* how often lines of a shape were overwritten in place, REDRAWN_MAX at most */
     uint64_t rescued[RECENT]; /* shapes and texts that were rescued lately */
 };
 
@@ -76,6 +77,14 @@ static uint64_t text_hash(const char *data, size_t length)
     return hash;
 }
 
+/* A counter of errors that is redrawn on and on is no new error each time. */
+static bool is_counter(struct condenser *c, const struct line_facts *facts)
+{
+    uint8_t *count = &c->redrawn[(facts->shape >> 20) % RECENT];
+    *count += *count < REDRAWN_MAX;
+    return *count == REDRAWN_MAX;
+}
+
 /* What a redraw takes away stays where it tells of a failure, and where it was a whole sentence that nothing
  * like it was rescued lately. */
 static bool rescue(void *context, const char *data, size_t length, bool completed)
@@ -91,7 +100,7 @@ static bool rescue(void *context, const char *data, size_t length, bool complete
     uint64_t *recent = &c->rescued[(hash >> 20) % RECENT];
     bool seen = *recent == hash;
     *recent = hash;
-    return !seen;
+    return !seen && (completed || !is_counter(c, &facts));
 }
 
 static size_t count_lines(const char *text, size_t length)
