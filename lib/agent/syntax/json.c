@@ -5,6 +5,7 @@
 
 #include "lib/agent/edit/lines.h"
 #include "lib/base/buffer.h"
+#include "lib/base/utf8.h"
 
 #include <jansson.h>
 
@@ -22,6 +23,17 @@ static const char *limit_of_the_reader(const json_error_t *problem)
     }
 }
 
+/* Where the token begins that is complained of: jansson tells where it ends, and repeats it where it is
+ * short. */
+static size_t first_column(const json_error_t *problem)
+{
+    const char *near = strstr(problem->text, " near '");
+    const char *end = near != NULL ? strrchr(near + 7, '\'') : NULL;
+    size_t column = problem->column > 0 ? (size_t)problem->column : 1;
+    size_t length = end != NULL ? utf8_count(near + 7, (size_t)(end - near) - 7) : 0;
+    return length > 0 && length <= column ? column - length + 1 : column;
+}
+
 /* name: "JSON". line_offset is added to the line. */
 static bool parse(struct bytes content, const char *name, size_t line_offset, struct syntax_verdict *ret)
 {
@@ -33,7 +45,7 @@ static bool parse(struct bytes content, const char *name, size_t line_offset, st
         return true;
     const char *limit = limit_of_the_reader(&problem);
     size_t line = line_offset + (problem.line > 0 ? (size_t)problem.line : 1);
-    size_t column = problem.column > 0 ? (size_t)problem.column : 1;
+    size_t column = first_column(&problem);
     if (limit != NULL)
         verdict_skipped(ret, "%s (line %zu)", limit, line);
     else
