@@ -159,10 +159,10 @@ static size_t put_lines(struct diff *diff, char mark, struct bytes text, size_t 
 
 static size_t context_before(const struct diff *diff, const struct atom *first, size_t *ret_at)
 {
-    size_t lines = 0;
-    *ret_at = first->old_at;
-    for (; lines<CONTEXT && * ret_at> 0; lines++)
-        *ret_at = line_start(diff->old, *ret_at - 1);
+    size_t lines = 0, at = first->old_at;
+    for (; lines < CONTEXT && at > 0; lines++)
+        at = line_start(diff->old, at - 1);
+    *ret_at = at;
     return lines;
 }
 

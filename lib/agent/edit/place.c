@@ -36,15 +36,14 @@ static enum view_end usual_within(const struct place_edit *edit, const char *end
     return view_usual_end(ends, lines_count_ends(bytes_cut(view_text(edit->file), from, length)));
 }
 
-/* splice lies within match; matches and splices are asked for in their order. */
+/* splice lies within match, or right behind it; matches and splices are asked for in their order. */
 static void choose_end(struct end_walk *walk, const struct match *match, struct view_splice *splice)
 {
     const struct place_edit *edit = walk->edit;
-    size_t from = splice->at < match->at ? splice->at : match->at;
-    const char *of_match = ends_at(walk, from), *of_splice = ends_at(walk, splice->at);
+    const char *of_match = ends_at(walk, match->at), *of_splice = ends_at(walk, splice->at);
     splice->end = usual_within(edit, of_splice, splice->at, splice->length);
     if (splice->end == VIEW_NONE)
-        splice->end = usual_within(edit, of_match, from, match->length);
+        splice->end = usual_within(edit, of_match, match->at, match->length);
     if (splice->end == VIEW_NONE)
         splice->end = edit->usual;
 }
