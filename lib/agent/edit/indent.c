@@ -16,7 +16,8 @@ struct indent {
     bool is_known;             /* old is indented as the file is */
     bool shares_frame;         /* indentation in new means what it means in old */
     bool file_has_tabs;
-    size_t file_unit, new_unit; /* blanks for one step */
+    size_t file_unit; /* blanks for one step */
+    size_t step;      /* blanks in new that are a step of the file; 0: blanks are blanks */
 };
 
 static const struct bytes *first_text(const struct bytes *lines, size_t count)
@@ -71,6 +72,19 @@ struct indent_style indent_sample(struct bytes text)
     return (struct indent_style){ false, 0 };
 }
 
+/* Blanks become tabs by new's smallest step, or old's; and other blanks where old is seen to have other steps
+ * than the file. */
+static size_t find_step(const struct indent *indent)
+{
+    const struct indent_case *what = &indent->what;
+    size_t new_step = smallest_step(what->new_lines, what->new_count, indent->base);
+    size_t old_step =
+        smallest_step(what->old_lines, what->old_count, first_indent(what->old_lines, what->old_count));
+    if (indent->file_has_tabs)
+        return new_step > 0 ? new_step : old_step > 0 ? old_step : UNIT_DEFAULT;
+    return indent->shares_frame && indent->file_unit > 0 ? old_step : 0;
+}
+
 /* The place itself says it; where nothing is indented there, the file does. */
 static void find_style(struct indent *indent)
 {
@@ -82,11 +96,8 @@ static void find_style(struct indent *indent)
     }
     indent->file_has_tabs = is_indented ? indent->file_has_tabs : what->style.has_tabs;
     indent->file_unit = smallest_step(what->file_lines, what->old_count, indent->target);
-    indent->new_unit = smallest_step(what->new_lines, what->new_count, indent->base);
-    if (indent->new_unit == 0)
-        indent->new_unit = smallest_step(what->old_lines, what->old_count, indent->base);
+    indent->step = find_step(indent);
     indent->file_unit = indent->file_unit > 0 ? indent->file_unit : what->style.unit;
-    indent->new_unit = indent->new_unit > 0 ? indent->new_unit : UNIT_DEFAULT;
     indent->file_unit = indent->file_unit > 0 ? indent->file_unit : UNIT_DEFAULT;
 }
 
@@ -145,21 +156,28 @@ static const struct bytes *learned(const struct indent *indent, size_t index, st
     return NULL;
 }
 
+static void append_step(const struct indent *indent, struct buffer *ret)
+{
+    if (indent->file_has_tabs)
+        buffer_append_char(ret, '\t');
+    else
+        for (size_t n = 0; n < indent->file_unit; n++)
+            buffer_append_char(ret, ' ');
+}
+
 /* More white space, in the file's kind. */
 static void append_steps(const struct indent *indent, struct bytes extra, struct buffer *ret)
 {
     size_t blanks = 0;
     for (size_t i = 0; i < extra.length; i++) {
-        bool is_tab = extra.data[i] == '\t', is_blank = extra.data[i] == ' ';
-        if (is_tab && !indent->file_has_tabs)
-            for (size_t n = 0; n < indent->file_unit; n++)
-                buffer_append_char(ret, ' ');
-        else if (is_blank && indent->file_has_tabs)
+        if (extra.data[i] == '\t')
+            append_step(indent, ret);
+        else if (extra.data[i] == ' ' && indent->step > 0)
             blanks++;
         else
             buffer_append_char(ret, extra.data[i]);
-        if (blanks == indent->new_unit) {
-            buffer_append_char(ret, '\t');
+        if (indent->step > 0 && blanks == indent->step) {
+            append_step(indent, ret);
             blanks = 0;
         }
     }
@@ -170,13 +188,13 @@ static void append_steps(const struct indent *indent, struct bytes extra, struct
 /* How many bytes at the end of the file's indentation are the same step as `less` is in new. */
 static size_t steps_size(const struct indent *indent, struct bytes less)
 {
-    size_t tabs = 0;
+    size_t tabs = 0, size = indent->file_has_tabs ? 1 : indent->file_unit;
     for (size_t i = 0; i < less.length; i++)
         tabs += less.data[i] == '\t';
     size_t blanks = less.length - tabs;
-    if (indent->file_has_tabs)
-        return tabs + (blanks + indent->new_unit - 1) / indent->new_unit;
-    return tabs * indent->file_unit + blanks;
+    if (indent->step == 0)
+        return tabs * size + blanks;
+    return (tabs + (blanks + indent->step - 1) / indent->step) * size;
 }
 
 /* White space of several bytes is not taken apart. */
