@@ -175,7 +175,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_JOBS ?= 1
 FUZZ_ONLY ?= $(FUZZ_NAMES)
 wrap = $(patsubst %,-Wl$(,)--wrap=%,$(1))
-FUZZ_LINK_agent = $(call wrap,supervise_start tree_kill_round tree_signal waitpid poll loop_turn)
+FUZZ_LINK_agent = $(call wrap,supervise_start file_process_start tree_kill_round tree_signal waitpid poll loop_turn)
 FUZZ_LINK_keeper = $(call wrap,clock_boottime_ms)
 FUZZ_LINK_warden = $(call wrap,child_start reactor_turn)
 AGENT_OBJECTS := $(call objects,$(AGENT_SOURCES) $(BASE_SOURCES))

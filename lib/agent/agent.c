@@ -42,6 +42,11 @@ static void request_exec(struct agent *agent, uint32_t number, const json_t *req
     exec_start(agent, number, request);
 }
 
+static void request_file(struct agent *agent, uint32_t number, const json_t *request)
+{
+    files_request(agent->files, number, request);
+}
+
 static void request_ping(struct agent *agent, uint32_t number, const json_t *request)
 {
     (void)request;
@@ -54,6 +59,7 @@ static const struct {
     void (*run)(struct agent *agent, uint32_t number, const json_t *request);
 } requests[] = {
     { "exec", request_exec },
+    { "file", request_file },
     { "ping", request_ping },
 };
 
@@ -72,7 +78,7 @@ static int run_request(struct agent *agent, uint32_t number, const json_t *reque
 
 static void on_request(struct agent *agent, const struct frame *frame, const char *data, size_t length)
 {
-    if (find_exec(agent, frame->stream))
+    if (find_exec(agent, frame->stream) || files_knows(agent->files, frame->stream))
         return;
     _cleanup_error_ struct error err = ERROR_INIT;
     json_auto_t *request = field_parse_json(data, length, &err);
@@ -136,6 +142,8 @@ static void on_frame(void *user, const struct frame *frame, const char *data, si
         on_request(agent, frame, data, length);
         return;
     }
+    if (files_frame(agent->files, frame, data, length))
+        return;
     if (frame->type >= FRAME_TYPE_COUNT || !exec_frames[frame->type])
         return;
     struct exec *exec = find_exec(agent, frame->stream);
@@ -160,6 +168,8 @@ static void on_channel(void *user, short events)
 
 static void on_child(struct agent *agent, pid_t pid, int status)
 {
+    if (files_child(agent->files, pid, status))
+        return;
     for (struct exec *exec = agent->execs; exec; exec = exec->next)
         if (exec_child(exec, pid, status))
             return;
@@ -257,6 +267,7 @@ static void settle(struct agent *agent)
     write_channel(agent);
     for (struct exec *exec = agent->execs; exec; exec = exec->next)
         exec_resume(exec);
+    files_settle(agent->files);
     write_channel(agent);
     sweep(agent);
     if (!agent->ends)
@@ -293,6 +304,7 @@ void agent_run(const struct launch_rules *rules, int channel_fd)
     agent.channel_source = (struct loop_source){ .fd = channel_fd, .ready = on_channel, .user = &agent };
     agent.sampler = (struct loop_timer){ .fire = on_sample, .user = &agent };
     agent.trimmer = (struct loop_timer){ .fire = on_trim, .user = &agent };
+    agent.files = files_new(agent.loop, agent.channel, &agent.rules);
     watch_children(&agent);
     settle(&agent);
     while (!agent.ends) {
@@ -303,6 +315,7 @@ void agent_run(const struct launch_rules *rules, int channel_fd)
     for (struct exec *exec = agent.execs; exec; exec = exec->next)
         exec->closed = true;
     sweep(&agent);
+    files_free(agent.files);
     channel_free(agent.channel);
     close(agent.children_source.fd);
     loop_free(agent.loop);

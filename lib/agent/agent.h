@@ -1,8 +1,10 @@
-/* The agent as a whole: the channel to the keeper and the commands that run. Members are for the agent's own
+/* The agent as a whole: the channel to the keeper, the commands that run and the
+ * calls on files. Members are for the agent's own
  * files. */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
+#include "lib/agent/files/service.h"
 #include "lib/agent/launch.h"
 #include "lib/agent/loop.h"
 #include "lib/wire/channel.h"
@@ -16,6 +18,7 @@ struct agent {
     struct loop_source channel_source, children_source;
     struct loop_timer sampler, trimmer;
     struct exec *execs;
+    struct files *files;
     bool ends;
 };
 

@@ -21,14 +21,14 @@
 #endif
 
 /* Once supervisors are dead, what they had adopted are children of the agent: all of them that are neither a
- * supervisor nor another exec's command. */
+ * supervisor nor another exec's command, nor at work on a file. */
 static bool is_stray(void *user, pid_t child)
 {
     const struct exec *own = user;
     for (const struct exec *exec = own->agent->execs; exec; exec = exec->next)
         if (exec->supervisor == child || (exec != own && exec->command == child && !exec->exited))
             return false;
-    return true;
+    return !files_owns(own->agent->files, child);
 }
 
 static void signal_tree(struct exec *exec, int signal_number)

@@ -81,6 +81,11 @@ static int set_filter(const struct launch_rules *rules)
     return rules->filter.len ? prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &rules->filter) : 0;
 }
 
+int supervise_confine(const struct launch_rules *rules)
+{
+    return set_limits(rules) < 0 ? -1 : set_filter(rules);
+}
+
 static int take_descriptors(const struct launch *launch)
 {
     for (int i = 0; i < 3; i++)

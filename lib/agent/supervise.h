@@ -34,6 +34,8 @@ struct report {
 /* Forks it. *ret_report: descriptor (non-blocking) that its reports come from; it ends with the supervisor,
  * which ends when nothing is left of the command. -1 = errno. The caller still owns launch. */
 pid_t supervise_start(const struct launch_rules *rules, const struct launch *launch, int *ret_report);
+/* The limits and the filter of a command, for this process and all that it becomes. -1 = errno. */
+int supervise_confine(const struct launch_rules *rules);
 /* What failed, in words for the client. */
 void supervise_describe(const struct report *report, const struct launch *launch, struct error *err);
 

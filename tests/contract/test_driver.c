@@ -65,6 +65,37 @@ START_TEST(files_are_the_workspace)
 }
 END_TEST
 
+static const char *told(const json_t *reply, const char *part, const char *name)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(reply, part), name));
+    return text ? text : "(nothing)";
+}
+
+/* Calls on files see what commands see, whoever writes, and no more. */
+START_TEST(files_are_called_on_without_a_command)
+{
+    PREPARE(b);
+    box_start(&b);
+    json_auto_t *made =
+        box_file(&b, json_pack("{s:s, s:s}", "call", "write", "path", "a/b"), "one\ntwo\n", NULL);
+    ck_assert_str_eq(told(made, "ret", "path"), "a/b");
+    ck_assert_str_eq(box_output(&b, "cat a/b; test -O a/b && echo mine"), "one\ntwo\nmine\n");
+    box_output(&b, "echo three >> a/b; ln -s /etc out; ln -s /workspace/a/b in");
+    json_auto_t *read =
+        box_file(&b, json_pack("{s:s, s:s, s:i}", "call", "read", "path", "in", "offset", 1), NULL, NULL);
+    ck_assert_str_eq(told(read, "ret", "content"), "two\nthree");
+    json_auto_t *outside =
+        box_file(&b, json_pack("{s:s, s:s}", "call", "read", "path", "out/passwd"), NULL, NULL);
+    ck_assert_ptr_nonnull(strstr(told(outside, "error", "message"), "leads out of the workspace"));
+    _cleanup_buffer_ struct buffer bytes = BUFFER_INIT;
+    json_auto_t *head = box_file(
+        &b, json_pack("{s:s, s:s, s:i}", "call", "download", "path", "a/b", "first", 4), NULL, &bytes);
+    ck_assert_str_eq(told(head, "ret", "path"), "a/b");
+    ck_assert_str_eq(buffer_text(&bytes), "two\nthree\n");
+    box_end(&b);
+}
+END_TEST
+
 START_TEST(a_second_channel_is_refused)
 {
     PREPARE(b);
@@ -296,6 +327,7 @@ int main(void)
     tcase_set_timeout(c, 20);
     tcase_add_loop_test(c, starts_runs_and_tells, 0, BOX_KINDS);
     tcase_add_loop_test(c, files_are_the_workspace, 0, BOX_KINDS);
+    tcase_add_loop_test(c, files_are_called_on_without_a_command, 0, BOX_KINDS);
     tcase_add_loop_test(c, a_second_channel_is_refused, 0, BOX_KINDS);
     tcase_add_loop_test(c, terminate_ends_all_and_may_be_repeated, 0, BOX_KINDS);
     tcase_add_loop_test(c, another_process_ends_it_by_handle, 0, BOX_KINDS);

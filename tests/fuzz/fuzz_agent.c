@@ -5,6 +5,7 @@
  * An input is a row of steps: kind, exec, then what the kind needs. Linked with --wrap for what a step stands
  * for. */
 #include "lib/agent/agent.h"
+#include "lib/agent/files/process.h"
 #include "lib/agent/supervise.h"
 #include "lib/agent/tree.h"
 #include "lib/base/memory.h"
@@ -57,6 +58,20 @@ pid_t __wrap_supervise_start(const struct launch_rules *rules, const struct laun
     return IMPOSSIBLE_PID + (pid_t)fake_count;
 }
 
+/* Calls on files are relays like execs, with fewer frames: each finds no process here. */
+pid_t __wrap_file_process_start(const struct launch_rules *rules, const struct file_kind *kind,
+                                const json_t *request, struct file_pipes *ret);
+pid_t __wrap_file_process_start(const struct launch_rules *rules, const struct file_kind *kind,
+                                const json_t *request, struct file_pipes *ret)
+{
+    (void)rules;
+    (void)kind;
+    (void)request;
+    (void)ret;
+    errno = EAGAIN;
+    return -1;
+}
+
 pid_t __wrap_waitpid(pid_t pid, int *status, int options);
 pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 {
@@ -101,6 +116,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
 
 static struct told {
     bool started, failed, exited;
+    bool replied; /* a call on files is */
 } told[256];
 
 static void hear(void *user, const struct frame *frame, const char *data, size_t length)
@@ -127,8 +143,11 @@ static void hear(void *user, const struct frame *frame, const char *data, size_t
         holds(t->started && ((frame->flags & FRAME_LATE) != 0) == t->exited);
         channel_grant(keeper, frame->stream, length);
         break;
+    case FRAME_REPLY:
+        t->replied = true;
+        break;
     case FRAME_CLOSE:
-        holds(t->exited || t->failed);
+        holds(t->exited || t->failed || t->replied);
         *t = (struct told){ 0 };
         break;
     default:

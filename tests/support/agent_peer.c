@@ -174,6 +174,7 @@ static void on_frame(void *user, const struct frame *frame, const char *data, si
         break;
     case FRAME_CLOSE:
         exec->closed = true;
+        exec->broken = length == 1 && data[0] != 0;
         channel_forget(peer->channel, exec->number);
         break;
     }

@@ -13,6 +13,7 @@ struct peer_exec {
     struct peer_exec *next;
     uint32_t number;
     bool started, failed, exited, closed, replied;
+    bool broken; /* a call on files that was closed as not whole */
     bool ended[3], late[3];
     bool holds;                    /* no credit is given */
     bool drops;                    /* bytes are counted only */

@@ -146,7 +146,7 @@ static void receive(void *user, const struct frame *frame, const char *data, siz
     } else if (frame->type == FRAME_EXIT) {
         json_auto_t *message = json_loadb(data, length, 0, NULL);
         r->result->status = (int)json_integer_value(json_object_get(message, "status"));
-    } else if (frame->type == FRAME_FAILED)
+    } else if (frame->type == FRAME_FAILED || frame->type == FRAME_REPLY)
         buffer_append(&r->result->err, data, length);
     r->closed |= frame->type == FRAME_CLOSE ||
                  frame->type == FRAME_EXIT; /* what runs on in the background is not waited for */
@@ -179,6 +179,28 @@ void box_result_clear(struct box_result *r)
 {
     buffer_free(&r->out);
     buffer_free(&r->err);
+}
+
+json_t *box_file(struct box *b, json_t *request, const char *input, struct buffer *out)
+{
+    struct box_result result = { BUFFER_INIT, BUFFER_INIT, -1 };
+    struct reading reading = { &result, b->channel, ++b->last_stream, false };
+    size_t length = input ? strlen(input) : 0;
+    json_object_set_new(request, "op", json_string("file"));
+    json_object_set_new(request, "length", json_integer((json_int_t)length));
+    channel_send_json(b->channel, FRAME_REQUEST, reading.stream, request);
+    json_decref(request);
+    channel_send_data(b->channel, 0, reading.stream, input, length);
+    channel_send_after_data(b->channel, FRAME_END, 0, reading.stream, NULL, 0);
+    for (int64_t end = clock_boottime_ms() + 20000; !reading.closed;) {
+        ck_assert_int_lt(clock_boottime_ms(), end);
+        turn(b->channel, receive, &reading, 100);
+    }
+    json_t *reply = json_loadb(result.err.data, result.err.length, 0, NULL);
+    if (out)
+        buffer_append(out, result.out.data, result.out.length);
+    box_result_clear(&result);
+    return reply;
 }
 
 const char *box_output(struct box *b, const char *command)

@@ -47,5 +47,8 @@ void box_result_clear(struct box_result *r);
 /* Runs and returns the output (static); fails the test on a status other than 0. */
 const char *box_output(struct box *b, const char *command);
 bool box_succeeds(struct box *b, const char *command);
+/* A call on files (request is stolen, input may be NULL): its reply, a new reference; out (may be NULL) gets
+ * what it wrote. */
+json_t *box_file(struct box *b, json_t *request, const char *input, struct buffer *out);
 
 #endif

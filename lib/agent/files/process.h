@@ -1,0 +1,29 @@
+/* The process that a file call runs in: forked from PID 1, with three pipes and nothing else of it. */
+#ifndef AGENT_FILES_PROCESS_H
+#define AGENT_FILES_PROCESS_H
+
+#include "lib/agent/files/call.h"
+#include "lib/agent/launch.h"
+
+#include <sys/types.h>
+
+/* Calls of each kind have places of their own: long transfers do not keep short ones waiting. */
+enum { FILE_SHORT, FILE_TRANSFER, FILE_KINDS };
+
+struct file_kind {
+    const char *name;
+    int kind;
+    int silence_ms; /* ended where nothing moves for so long */
+    file_call_run *run;
+};
+const struct file_kind *file_kind_find(const char *name); /* NULL: there is none */
+
+/* Our ends, non-blocking: what the call reads, what it writes, its reply (u32 length, JSON). */
+struct file_pipes {
+    int input, output, reply;
+};
+/* The process's pid; -1 = errno. */
+pid_t file_process_start(const struct launch_rules *rules, const struct file_kind *kind,
+                         const json_t *request, struct file_pipes *ret);
+
+#endif

@@ -1,0 +1,421 @@
+/* Owns the file calls of the agent from their request to their CLOSE: who runs, who waits for a place, what
+ * of a reply is here, when a call is given up. It must never touch a file itself: a FIFO, a slow disk or a
+ * large folder would stop the whole sandbox. */
+#include "lib/agent/files/service.h"
+
+#include "lib/agent/files/process.h"
+#include "lib/agent/input.h"
+#include "lib/agent/output.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#define RUNNING_MAX   8          /* of each kind at once */
+#define WAITING_MAX   256        /* beyond those: refused */
+#define REPLY_QUEUED  (1u << 20) /* control that waits in the channel: a reply waits for less */
+#define CLOSED_BROKEN 1
+
+/* A call's reply as its process writes it: its length, then JSON. */
+struct reply {
+    struct loop_source source; /* fd -1 = closed */
+    struct buffer text;
+    uint32_t length;
+    bool sent;
+};
+
+struct file_call {
+    struct file_call *next;
+    struct files *files;
+    uint32_t number;
+    const struct file_kind *kind;
+    json_t *request;     /* until it runs */
+    struct buffer early; /* input that came before it ran */
+    bool early_end;
+    pid_t pid; /* 0 = waits, or is reaped */
+    bool begun, broken, closed;
+    bool writes; /* what it writes is relayed: not before its reply */
+    struct input input;
+    struct output output;
+    struct reply reply;
+    struct loop_timer timer;
+    uint64_t seen; /* bytes that had moved when the timer was armed */
+    uint64_t moved;
+};
+
+struct files {
+    struct loop *loop;
+    struct channel *channel;
+    const struct launch_rules *rules;
+    struct file_call *calls; /* oldest first */
+    unsigned running[FILE_KINDS], waiting;
+};
+
+struct files *files_new(struct loop *loop, struct channel *channel, const struct launch_rules *rules)
+{
+    struct files *files = xcalloc(1, sizeof *files);
+    *files = (struct files){ .loop = loop, .channel = channel, .rules = rules };
+    return files;
+}
+
+static struct file_call *find(const struct files *files, uint32_t number)
+{
+    for (struct file_call *call = files->calls; call; call = call->next)
+        if (call->number == number && !call->closed)
+            return call;
+    return NULL;
+}
+
+bool files_knows(const struct files *files, uint32_t number)
+{
+    return find(files, number) != NULL;
+}
+
+bool files_owns(const struct files *files, pid_t pid)
+{
+    for (const struct file_call *call = files->calls; call; call = call->next)
+        if (call->pid == pid)
+            return true;
+    return false;
+}
+
+/* ---- ends ---- */
+
+static void close_reply(struct file_call *call)
+{
+    if (call->reply.source.fd < 0)
+        return;
+    loop_watch(call->files->loop, &call->reply.source, 0);
+    close(STEAL_FD(call->reply.source.fd));
+}
+
+/* Our unreaped child: its number is nobody else's. */
+static void kill_process(struct file_call *call)
+{
+    if (call->pid)
+        kill(call->pid, SIGKILL);
+}
+
+static void call_free(struct file_call *call)
+{
+    kill_process(call);
+    loop_disarm(call->files->loop, &call->timer);
+    input_close(&call->input);
+    output_close(&call->output);
+    close_reply(call);
+    buffer_free(&call->reply.text);
+    buffer_free(&call->early);
+    json_decref(call->request);
+    free(call);
+}
+
+void files_free(struct files *files)
+{
+    while (files->calls) {
+        struct file_call *call = files->calls;
+        files->calls = call->next;
+        call_free(call);
+    }
+    free(files);
+}
+
+static void answer_error(struct file_call *call, const struct error *err)
+{
+    channel_send_reply(call->files->channel, call->number, NULL, err);
+    call->reply.sent = true;
+}
+
+static void give_up(struct file_call *call, enum error_code code, const char *why)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    error_set(&err, code, "%s", why);
+    if (!call->reply.sent)
+        answer_error(call, &err);
+    call->broken = true;
+    kill_process(call);
+}
+
+/* ---- the process ---- */
+
+static uint64_t moved(const struct file_call *call)
+{
+    return call->output.total + call->moved;
+}
+
+/* The time is one of silence: a long transfer is none. */
+static void on_silence(void *user)
+{
+    struct file_call *call = user;
+    if (moved(call) == call->seen) {
+        give_up(call, ERROR_TIMEOUT, "the file operation took too long and was ended");
+        return;
+    }
+    call->seen = moved(call);
+    loop_arm(call->files->loop, &call->timer, call->kind->silence_ms);
+}
+
+static void deliver_reply(struct file_call *call)
+{
+    struct reply *reply = &call->reply;
+    if (reply->sent || reply->text.length < sizeof reply->length ||
+        reply->text.length - sizeof reply->length < reply->length)
+        return;
+    if (channel_control_queued(call->files->channel) > REPLY_QUEUED)
+        return;
+    channel_send(call->files->channel, FRAME_REPLY, 0, call->number, reply->text.data + sizeof reply->length,
+                 reply->length);
+    reply->sent = true;
+    buffer_free(&reply->text);
+}
+
+/* How much of the reply is still to come; a length that no reply may have ends the call. */
+static size_t reply_wanted(struct file_call *call)
+{
+    struct reply *reply = &call->reply;
+    if (reply->text.length < sizeof reply->length)
+        return sizeof reply->length - reply->text.length;
+    memcpy(&reply->length, reply->text.data, sizeof reply->length);
+    if (reply->length > FRAME_MESSAGE_MAX)
+        reply->length = 0;
+    return reply->length + sizeof reply->length - reply->text.length;
+}
+
+static void on_reply(void *user, short events)
+{
+    struct file_call *call = user;
+    size_t wanted = reply_wanted(call);
+    (void)events;
+    if (wanted > FRAME_PAYLOAD_MAX)
+        wanted = FRAME_PAYLOAD_MAX;
+    ssize_t got = read(call->reply.source.fd, buffer_reserve(&call->reply.text, wanted), wanted);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got > 0)
+        call->reply.text.length += (size_t)got;
+    if (got <= 0 || !reply_wanted(call))
+        close_reply(call);
+}
+
+static void output_changed(void *user)
+{
+    (void)user; /* files_settle looks */
+}
+
+static void feed(struct file_call *call, const char *data, size_t length)
+{
+    call->moved += length;
+    input_data(&call->input, data, length);
+}
+
+static void take_early(struct file_call *call)
+{
+    if (call->early.length)
+        feed(call, call->early.data, call->early.length);
+    buffer_free(&call->early);
+    if (call->early_end)
+        input_end(&call->input);
+}
+
+static void run(struct file_call *call)
+{
+    struct files *files = call->files;
+    struct file_pipes pipes;
+    call->begun = true;
+    call->pid = file_process_start(files->rules, call->kind, call->request, &pipes);
+    json_decref(STEAL(call->request));
+    if (call->pid <= 0) {
+        call->pid = 0;
+        give_up(call, ERROR_UNAVAILABLE, "no process could be started for the file operation: try again");
+        return;
+    }
+    files->running[call->kind->kind]++;
+    input_open(&call->input, pipes.input);
+    output_open(&call->output, pipes.output);
+    call->reply.source = (struct loop_source){ .fd = pipes.reply, .ready = on_reply, .user = call };
+    loop_watch(files->loop, &call->reply.source, POLLIN);
+    loop_arm(files->loop, &call->timer, call->kind->silence_ms);
+    take_early(call);
+}
+
+bool files_child(struct files *files, pid_t pid, int status)
+{
+    for (struct file_call *call = files->calls; call; call = call->next) {
+        if (call->pid != pid)
+            continue;
+        if (WIFSTOPPED(status)) { /* by a command: it holds a place of others meanwhile */
+            kill(pid, SIGCONT);
+            return true;
+        }
+        call->pid = 0;
+        call->broken |= !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+        files->running[call->kind->kind]--;
+        return true;
+    }
+    return false;
+}
+
+/* ---- requests ---- */
+
+static void refuse(struct files *files, uint32_t number, enum error_code code, const char *why)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    error_set(&err, code, "%s", why);
+    err.retry_after = code == ERROR_TOO_MANY;
+    channel_send_reply(files->channel, number, NULL, &err);
+    channel_send(files->channel, FRAME_CLOSE, 0, number, NULL, 0);
+}
+
+static void append(struct files *files, struct file_call *call)
+{
+    struct file_call **at = &files->calls;
+    while (*at)
+        at = &(*at)->next;
+    *at = call;
+    files->waiting++;
+}
+
+void files_request(struct files *files, uint32_t number, const json_t *request)
+{
+    const char *name = json_string_value(json_object_get(request, "call"));
+    const struct file_kind *kind = name ? file_kind_find(name) : NULL;
+    if (!kind) {
+        refuse(files, number, ERROR_UNSUPPORTED, "the agent has no file operation of that name");
+        return;
+    }
+    if (files->waiting >= WAITING_MAX) {
+        refuse(files, number, ERROR_TOO_MANY, "too many file operations wait in this workspace");
+        return;
+    }
+    struct file_call *call = xcalloc(1, sizeof *call);
+    *call = (struct file_call){
+        .files = files,
+        .number = number,
+        .kind = kind,
+        .request = json_incref((json_t *)request),
+        .input = { .loop = files->loop, .channel = files->channel, .number = number, .fd = -1 },
+        .output = { .loop = files->loop,
+                    .channel = files->channel,
+                    .number = number,
+                    .which = 1,
+                    .fd = -1,
+                    .changed = output_changed,
+                    .user = call },
+        .reply = { .source = { .fd = -1 } },
+        .timer = { .fire = on_silence, .user = call }
+    };
+    append(files, call);
+}
+
+/* ---- frames ---- */
+
+static void take_data(struct file_call *call, const struct frame *frame, const char *data, size_t length)
+{
+    if ((frame->flags & FRAME_CHANNEL) != 0)
+        channel_grant(call->files->channel, call->number, length);
+    else if (call->begun)
+        feed(call, data, length);
+    else
+        buffer_append(&call->early, data, length); /* no more than the stream's credit */
+}
+
+static void take_end(struct file_call *call)
+{
+    if (call->begun)
+        input_end(&call->input);
+    else
+        call->early_end = true;
+}
+
+/* Nobody wants it any more: nothing is answered. */
+static void take_close(struct file_call *call)
+{
+    if (!call->begun)
+        call->files->waiting--;
+    call->begun = true;
+    call->reply.sent = true;
+    kill_process(call);
+    output_discard(&call->output);
+    output_close(&call->output);
+}
+
+bool files_frame(struct files *files, const struct frame *frame, const char *data, size_t length)
+{
+    struct file_call *call = find(files, frame->stream);
+    if (!call)
+        return false;
+    if (frame->type == FRAME_DATA)
+        take_data(call, frame, data, length);
+    else if (frame->type == FRAME_END && (frame->flags & FRAME_CHANNEL) == 0)
+        take_end(call);
+    else if (frame->type == FRAME_CLOSE)
+        take_close(call);
+    return true;
+}
+
+/* ---- the turn ---- */
+
+static void start_waiting(struct files *files)
+{
+    for (struct file_call *call = files->calls; call && files->waiting; call = call->next) {
+        if (call->begun || files->running[call->kind->kind] >= RUNNING_MAX)
+            continue;
+        files->waiting--;
+        run(call);
+    }
+}
+
+static void let_write(struct file_call *call)
+{
+    if (!call->begun || call->writes || !(call->reply.sent || call->reply.source.fd < 0))
+        return;
+    call->writes = true;
+    output_start(&call->output);
+}
+
+/* Over: the process is reaped, what it wrote is relayed, the reply is out. */
+static bool is_over(struct file_call *call)
+{
+    if (!call->begun || call->pid || call->output.fd >= 0 || call->reply.source.fd >= 0)
+        return false;
+    deliver_reply(call);
+    if (!call->reply.sent && reply_wanted(call) > 0)
+        give_up(call, ERROR_UNAVAILABLE,
+                "the file operation's process was ended before it had answered: try again");
+    return call->reply.sent;
+}
+
+static void finish(struct file_call *call)
+{
+    char broken = call->broken ? CLOSED_BROKEN : 0;
+    channel_send_after_data(call->files->channel, FRAME_CLOSE, 0, call->number, &broken, 1);
+    channel_forget(call->files->channel, call->number);
+    call->closed = true;
+}
+
+static void sweep(struct files *files)
+{
+    for (struct file_call **at = &files->calls; *at;) {
+        struct file_call *call = *at;
+        if (!call->closed) {
+            at = &call->next;
+            continue;
+        }
+        *at = call->next;
+        call_free(call);
+    }
+}
+
+void files_settle(struct files *files)
+{
+    if (!files->calls)
+        return;
+    start_waiting(files);
+    for (struct file_call *call = files->calls; call; call = call->next) {
+        output_resume(&call->output);
+        deliver_reply(call);
+        let_write(call);
+        if (is_over(call))
+            finish(call);
+    }
+    sweep(files);
+}
