@@ -35,7 +35,7 @@ void connection_forget(struct connection *c)
     } else {
         carried->connection = NULL; /* its answer will be thrown away */
     }
-    c->dispatched = c->streaming = c->drain_wanted = false;
+    c->dispatched = c->streaming = c->drain_wanted = c->following = c->stopped = false;
 }
 
 /* After a change of its queue. */
@@ -176,7 +176,7 @@ void connection_end_exchange(struct connection *c)
     c->all->exchanges--;
     request_clear(&carried->request);
     free(carried);
-    c->dispatched = c->streaming = c->drain_wanted = false;
+    c->dispatched = c->streaming = c->drain_wanted = c->following = c->stopped = false;
     if (c->watch != NULL)
         c->progress_ms = clock_boottime_ms();
     if (!c->keep || c->all->draining)
@@ -190,13 +190,13 @@ static void take_end_of_file(struct connection *c)
     c->read_ended = true;
     /* Who ended his sending may still wait for the answer; a TCP peer that closed looks the same, and web
      * servers never do the former. */
-    if (!c->dispatched || !c->all->local)
+    if (!c->dispatched || !c->all->local || c->following)
         c->broken = true;
 }
 
 static void read_some(struct connection *c)
 {
-    for (int i = 0; i < READS_PER_TURN && !c->broken; i++) {
+    for (int i = 0; i < READS_PER_TURN && !c->broken && !c->stopped; i++) {
         ssize_t n = recv(c->fd, c->all->input, CONNECTION_INPUT, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
@@ -228,7 +228,7 @@ static int64_t patience(const struct connection *c)
         return limits->stuck_ms;
     if (c->lingering)
         return limits->linger_ms;
-    if (c->dispatched)
+    if (c->dispatched && (!c->following || c->stopped))
         return -1;
     return c->carried != NULL || !c->served ? limits->silent_ms : limits->idle_ms;
 }
@@ -249,7 +249,7 @@ static uint32_t wanted_events(const struct connection *c)
     if (connection_queued(c) > 0)
         events |= EPOLLOUT;
     /* While output waits no more requests are taken; a refused body is read away all the same. */
-    if (!c->read_ended && (connection_queued(c) == 0 || c->lingering))
+    if (!c->read_ended && !c->stopped && (connection_queued(c) == 0 || c->lingering))
         events |= EPOLLIN;
     return events;
 }

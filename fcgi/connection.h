@@ -20,6 +20,8 @@ struct connection_limits {
         60000, 75000, 360000, 10000, 64 << 10, 10 << 20, 256 << 20                                           \
     }
 
+typedef bool connection_follows(const struct request *r);
+
 /* What the connections of one listener share. */
 struct connection;
 struct connections {
@@ -28,7 +30,8 @@ struct connections {
     const char *mount;
     exchange_handler *handler;
     void *handler_user;
-    loop_call *changed; /* a connection ended */
+    connection_follows *follows; /* whose body is handed on as it comes; NULL = nobody's */
+    loop_call *changed;                       /* a connection ended */
     void *changed_user;
     struct connection *first;
     size_t count, exchanges;

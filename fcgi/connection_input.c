@@ -126,6 +126,33 @@ static void hint_at_mount(struct connections *all)
     all->hinted = true;
 }
 
+/* Handled now; its body comes when it is wanted. */
+static void begin_to_follow(struct connection *c)
+{
+    struct exchange *x = &c->carried->exchange;
+
+    c->dispatched = c->following = c->stopped = true;
+    x->body_follows = true;
+    c->all->handler(c->all->handler_user, x);
+}
+
+static void follow(struct connection *c, const struct record_piece *piece)
+{
+    struct carried *carried = c->carried;
+    struct exchange *x = &carried->exchange;
+
+    carried->followed += (int64_t)piece->length;
+    if (!piece->empty) {
+        x->on_body(x, x->user, piece->data, piece->length, false);
+        return;
+    }
+    c->following = false;
+    if (carried->request.content_length > carried->followed)
+        connection_break(c); /* cut on its way: whoever wants it hears that the client is gone */
+    else
+        x->on_body(x, x->user, NULL, 0, true);
+}
+
 static void end_params(struct connection *c)
 {
     struct carried *carried = c->carried;
@@ -143,6 +170,8 @@ static void end_params(struct connection *c)
         hint_at_mount(c->all);
     if (parsed < 0)
         refuse(c, &err);
+    else if (c->all->follows != NULL && c->all->follows(&carried->request))
+        begin_to_follow(c);
     else if (carried->request.content_length > (int64_t)c->all->limits.body)
         refuse_large_body(c);
 }
@@ -192,6 +221,10 @@ static void take_stdin(struct connection *c, const struct record_piece *piece)
 {
     if (piece->empty)
         c->stdin_ended = true;
+    if (c->following && c->carried->exchange.on_body != NULL) {
+        follow(c, piece);
+        return;
+    }
     if (c->carried == NULL || c->dispatched)
         return;
     if (!c->params_ended) {

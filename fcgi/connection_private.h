@@ -10,6 +10,7 @@
 struct carried {
     struct exchange exchange; /* first: a carrier's function gets its address */
     struct request request;
+    int64_t followed;              /* bytes of the body handed on so far */
     struct connection *connection; /* NULL: the client is gone and nobody wanted to know */
 };
 
@@ -36,6 +37,8 @@ struct connection {
     bool lingering : 1;
     bool read_ended : 1;   /* end of file from the peer */
     bool broken : 1;       /* garbage came or the socket failed */
+    bool following : 1;    /* the body is handed on as it comes */
+    bool stopped : 1;      /* nothing is read meanwhile: nobody takes it */
     bool busy : 1;         /* its functions are on the stack: settle comes later */
     bool drain_wanted : 1; /* on_drained is due when the queue is empty */
 };

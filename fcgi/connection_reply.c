@@ -127,6 +127,30 @@ static void stream_finish(struct exchange *x)
     connection_settle(c);
 }
 
+static void stream_abort(struct exchange *x)
+{
+    struct connection *c = connection_of(x);
+
+    if (c == NULL) {
+        free_abandoned(x);
+        return;
+    }
+    connection_end_exchange(c);
+    connection_break(c);
+    connection_settle(c);
+}
+
+static void take_body(struct exchange *x, bool yes)
+{
+    struct connection *c = connection_of(x);
+
+    if (c == NULL || !c->following || c->stopped == !yes)
+        return;
+    c->stopped = !yes;
+    if (!c->broken)
+        connection_settle(c);
+}
+
 const struct exchange_carrier connection_carrier = {
     .reply = reply,
     .stream_begin = stream_begin,
@@ -134,4 +158,6 @@ const struct exchange_carrier connection_carrier = {
     .stream_queued = stream_queued,
     .backlog = backlog,
     .stream_finish = stream_finish,
+    .stream_abort = stream_abort,
+    .take_body = take_body,
 };

@@ -4,6 +4,8 @@
 #include "fcgi/dispatch.h"
 
 #include "fcgi/auth.h"
+#include "fcgi/default_workspace.h"
+#include "fcgi/raw.h"
 #include "fcgi/stream.h"
 #include "fcgi/wait.h"
 #include "lib/base/clock.h"
@@ -19,6 +21,7 @@
 #define BACKLOG_MOST       (32u << 20)
 
 static void advance(struct flight *f);
+static void keep_value(struct flight *f, const json_t *value);
 static void take_back(struct flight *f);
 
 /* ---- ends ---- */
@@ -27,6 +30,7 @@ static void flight_free(struct flight *f)
 {
     wait_forget(f);
     stream_forget(f);
+    raw_forget(f);
     if (f->number)
         keeper_client_cancel(f->service->client, f->number);
     if (f->creating)
@@ -38,6 +42,7 @@ static void flight_free(struct flight *f)
     json_decref(f->in);
     json_decref(f->kept);
     json_decref(f->workspace);
+    buffer_free(&f->blocks);
     free(f->memo);
     free(f);
 }
@@ -70,6 +75,12 @@ void dispatch_drained(struct flight *f)
     f->blocked = false;
     wait_drained(f);
     stream_drained(f);
+    raw_drained(f);
+}
+
+void dispatch_body(struct flight *f, const char *data, size_t length, bool last)
+{
+    raw_take(f, data, length, last);
 }
 
 static void fail(struct flight *f, const struct error *err)
@@ -181,9 +192,11 @@ void dispatch_go_on(struct flight *f)
     }
     if (rc == OP_MORE)
         stream_go_on(f, &call);
-    else if (rc == OP_DONE)
+    else if (rc == OP_DONE) {
+        f->blocks = call.blocks;
+        call.blocks = (struct buffer)BUFFER_INIT;
         dispatch_finish(f, call.body.data, call.body.length, NULL);
-    else if (rc == OP_FAILED)
+    } else if (rc == OP_FAILED)
         fail(f, &err);
     call_clear(&call);
 }
@@ -198,6 +211,11 @@ static void note_exec(struct flight *f, const json_t *object)
     id = json_string_value(json_object_get(object, "workspace_id"));
     if (id)
         snprintf(f->workspace_id, sizeof(f->workspace_id), "%s", id);
+}
+
+void dispatch_keep(struct flight *f, const json_t *value)
+{
+    keep_value(f, value);
 }
 
 static void keep_value(struct flight *f, const json_t *value)
@@ -220,11 +238,28 @@ static void kept(void *user, const json_t *ret, const struct error *err)
         keep_value(f, ret);
 }
 
+/* The text that does not go with the parameters but behind them. */
+static json_t *take_data(struct flight *f)
+{
+    json_t *data = f->op->data ? json_incref(json_object_get(f->in, f->op->data)) : NULL;
+    if (data)
+        json_object_set_new(f->in, f->op->data, json_string(""));
+    return data;
+}
+
+static int64_t patience(const struct op *op)
+{
+    if (op->keep_ms)
+        return op->keep_ms;
+    return op->action == OP_ACTION_NONE ? KEEPER_PATIENCE_MS : END_PATIENCE_MS;
+}
+
 static void ask_keeper(struct flight *f, bool start, keeper_answer *answer)
 {
     char digest[ID_HASH_SIZE];
     if (f->key)
         op_digest(f->op, f->in, digest);
+    json_auto_t *data = take_data(f);
     struct keeper_request request = {
         .workspace_id = f->workspace_id,
         .operation = f->op->id,
@@ -233,9 +268,12 @@ static void ask_keeper(struct flight *f, bool start, keeper_answer *answer)
         .idempotency_key = f->key,
         .digest = f->key ? digest : NULL,
         .in = f->in,
+        .data = data,
+        .twice = f->form == CALL_MCP,
+        .transfer = f->op->flags & OP_RAW ? &raw_transfer : NULL,
         .start = start,
-        .timeout_ms = KEEPER_TIMEOUT_MS,
-        .patience_ms = f->op->action == OP_ACTION_NONE ? KEEPER_PATIENCE_MS : END_PATIENCE_MS,
+        .timeout_ms = KEEPER_TIMEOUT_MS + f->op->keep_ms,
+        .patience_ms = patience(f->op),
     };
     f->number = keeper_client_request(f->service->client, &request, answer, f);
 }
@@ -334,6 +372,53 @@ static void act_create(struct flight *f)
                                      f->key ? digest : NULL, created, f);
 }
 
+/* ---- the principal's own workspace ---- */
+
+static int take_default(struct flight *f, struct error *err)
+{
+    json_object_set_new(f->in, "workspace_id", json_string(f->workspace_id));
+    return load_workspace(f, &f->workspace, err);
+}
+
+static void default_created(void *user, const json_t *ret, const struct error *err)
+{
+    struct flight *f = user;
+    _cleanup_error_ struct error problem = ERROR_INIT;
+    char own[ID_SIZE];
+    (void)ret;
+    snprintf(own, sizeof(own), "%s", f->workspace_id);
+    f->number = 0;
+    f->creating = false;
+    if (err) {
+        take_back(f);
+        fail(f, err);
+        return;
+    }
+    int rc = default_workspace_find(f->service->state, &f->principal, f->workspace_id, &problem);
+    if (rc == 0 && strcmp(own, f->workspace_id) != 0) /* another came first */
+        keeper_client_take_back(f->service->client, own);
+    if (rc == 1)
+        error_set(&problem, ERROR_UNAVAILABLE, "the workspace is gone: try again");
+    if (rc != 0 || take_default(f, &problem) < 0)
+        fail(f, &problem);
+    else
+        advance(f);
+}
+
+static void create_default(struct flight *f)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    json_auto_t *record = default_workspace_record(f->service->config, &f->principal, &err);
+    if (!record) {
+        fail(f, &err);
+        return;
+    }
+    note_exec(f, record);
+    f->creating = true;
+    f->number =
+        keeper_client_create(f->service->client, record, f->principal.name, NULL, NULL, default_created, f);
+}
+
 static void terminated(void *user, const json_t *ret, const struct error *err);
 
 static void removed(void *user, const json_t *ret, const struct error *err)
@@ -379,8 +464,24 @@ static void stopped(void *user, const json_t *ret, const struct error *err)
 
 /* ---- the beginning ---- */
 
+static void start_raw(struct flight *f)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    if (f->sink->head) {
+        ask_keeper(f, true, raw_answer);
+        raw_begin(f);
+        return;
+    }
+    error_set(&err, ERROR_UNSUPPORTED, "bytes of files go over HTTP alone");
+    fail(f, &err);
+}
+
 static void advance(struct flight *f)
 {
+    if ((f->op->flags & OP_DEFAULT_WORKSPACE) && !f->workspace_id[0]) {
+        create_default(f);
+        return;
+    }
     switch (f->op->action) {
     case OP_ACTION_CREATE:
         act_create(f);
@@ -394,7 +495,9 @@ static void advance(struct flight *f)
     case OP_ACTION_NONE:
         break;
     }
-    if (f->op->keep)
+    if (f->op->flags & OP_RAW)
+        start_raw(f);
+    else if (f->op->keep)
         ask_keeper(f, (f->op->flags & OP_NEEDS_SANDBOX) != 0, kept);
     else
         dispatch_go_on(f);
@@ -415,9 +518,12 @@ static int prepare(struct flight *f, struct error *err)
         return -1;
     if (f->op->check && f->op->check(f->service->config, f->in, err) < 0)
         return -1;
-    if (f->op->flags & OP_ON_WORKSPACE)
+    if ((f->op->flags & OP_ON_WORKSPACE) == 0)
+        return 0;
+    if (f->workspace_id[0])
         return load_workspace(f, &f->workspace, err);
-    return 0;
+    int rc = default_workspace_find(f->service->state, &f->principal, f->workspace_id, err);
+    return rc == 0 ? take_default(f, err) : rc == 1 ? 0 : -1;
 }
 
 /* While much output lies here for slow clients, who asks for a large page gets a usual one: max_bytes is a

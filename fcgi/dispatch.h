@@ -43,6 +43,10 @@ struct dispatch_sink {
     /* A piece, and how much of it all the client has not taken yet. NULL: answers are whole. */
     void (*piece)(void *user, struct flight *f, const char *data, size_t length);
     size_t (*queued)(void *user);
+    /* Bytes of a file (OP_RAW): what will come as pieces; whether more of the request's body is wanted. NULL:
+     * neither can be carried. */
+    void (*head)(void *user, struct flight *f, const json_t *head);
+    void (*take_body)(void *user, bool yes);
 };
 
 struct dispatch_request {
@@ -58,6 +62,7 @@ struct dispatch_request {
 
 /* One call under way. Parked, it is nearly nothing: what the operation needs lies in its parking. */
 struct parking;
+struct raw;
 struct flight {
     struct service *service;
     const struct op *op;
@@ -75,7 +80,9 @@ struct flight {
     bool *over; /* set when it ends inside dispatch_start */
     char *key;
     json_t *in, *kept, *workspace;
+    struct buffer blocks; /* of an MCP answer; empty = its text alone */
     void *memo;
+    struct raw *raw; /* of OP_RAW */
     uint64_t number; /* of the keeper's answer that it waits for; 0 = none */
     int64_t started_us;
     char workspace_id[ID_SIZE], exec_id[ID_SIZE]; /* for the log and for parking */
@@ -96,7 +103,10 @@ void dispatch_abandon(struct flight *f);
 /* The client took all pieces that were sent. */
 void dispatch_drained(struct flight *f);
 
-/* ---- for wait.c and stream.c ---- */
+/* A piece of the request's body, where its operation takes one (OP_RAW); last: it is whole. */
+void dispatch_body(struct flight *f, const char *data, size_t length, bool last);
+
+/* ---- for wait.c, stream.c and raw.c ---- */
 /* Fills call for a run of f's operation; in, kept and memo are moved from f, the workspace is loaded anew
  * where f has none. */
 int dispatch_fill(struct flight *f, struct call *call, struct error *err);
@@ -104,6 +114,8 @@ int dispatch_fill(struct flight *f, struct call *call, struct error *err);
 int dispatch_run(struct service *s, struct call *call, struct error *err);
 /* A run of f with all that may come of it: an answer, parking, a piece. */
 void dispatch_go_on(struct flight *f);
+/* The keeper's answer, copied, then the worker's half. */
+void dispatch_keep(struct flight *f, const json_t *value);
 /* Answers and frees. */
 void dispatch_finish(struct flight *f, const char *text, size_t length, const struct error *err);
 

@@ -21,6 +21,11 @@ struct exchange_carrier {
     void (*stream)(struct exchange *x, const char *data, size_t length);
     size_t (*stream_queued)(struct exchange *x);
     void (*stream_finish)(struct exchange *x);
+    /* A streamed answer that will never be whole: the client sees that it broke off. Frees the exchange;
+     * NULL: the same as stream_finish. */
+    void (*stream_abort)(struct exchange *x);
+    /* Where the body follows: whether more of it is read now. It is not until somebody says so. */
+    void (*take_body)(struct exchange *x, bool yes);
     /* Bytes of answers that all its clients have not taken yet; NULL: it keeps none. */
     size_t (*backlog)(struct exchange *x);
 };
@@ -33,6 +38,11 @@ struct exchange {
      * no reply may follow) and when a streamed answer drained. */
     void (*on_gone)(struct exchange *x, void *user);
     void (*on_drained)(struct exchange *x, void *user);
+    /* Set before the handler returns, where the request's body follows in pieces instead of lying in request:
+     * last, with length 0, is its end, and comes only where it came whole. A little may come after
+     * take_body(x, false). */
+    void (*on_body)(struct exchange *x, void *user, const char *data, size_t length, bool last);
+    bool body_follows;
     void *user;
     char request_id[33];
 };

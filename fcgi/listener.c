@@ -123,6 +123,11 @@ struct listener *listener_new(struct loop *loop, int listen_fd, const struct con
     return l;
 }
 
+void listener_set_follows(struct listener *l, connection_follows *follows)
+{
+    l->all.follows = follows;
+}
+
 struct connection_limits *listener_limits(struct listener *l)
 {
     return &l->all.limits;

@@ -10,6 +10,8 @@
 struct listener;
 struct listener *listener_new(struct loop *l, int listen_fd, const struct config *config,
                               exchange_handler *handler, void *user);
+/* Says whose bodies are handed on as they come, however large. */
+void listener_set_follows(struct listener *l, connection_follows *follows);
 /* The limits in force; tests lower them. */
 struct connection_limits *listener_limits(struct listener *l);
 /* No further accepts; idle connections are closed; drained is called once no connection is left. */

@@ -4,6 +4,7 @@
 
 #include "fcgi/auth.h"
 #include "fcgi/body.h"
+#include "fcgi/raw.h"
 #include "lib/base/log.h"
 
 #include <string.h>
@@ -51,7 +52,9 @@ static const char *content_type(const struct flight *f)
 static void answer(void *user, struct flight *f, const char *text, size_t length, const struct error *err)
 {
     struct exchange *x = user;
-    if (f->begun) {
+    if (f->begun && err && f->form != CALL_SSE && x->carrier->stream_abort) {
+        x->carrier->stream_abort(x);
+    } else if (f->begun) {
         if (err && f->form == CALL_SSE) {
             json_auto_t *value = error_to_json(err);
             _cleanup_free_ char *data = json_dumps(value, JSON_COMPACT);
@@ -85,7 +88,29 @@ static size_t queued(void *user)
     return x->carrier->stream_queued(x);
 }
 
-static const struct dispatch_sink rest_sink = { answer, piece, queued };
+static void head(void *user, struct flight *f, const json_t *value)
+{
+    struct exchange *x = user;
+    _cleanup_buffer_ struct buffer headers = BUFFER_INIT;
+    int status = raw_headers(value, &headers);
+    f->begun = true;
+    x->carrier->stream_begin(x, status, "application/octet-stream", buffer_text(&headers));
+}
+
+static void take_more(void *user, bool yes)
+{
+    struct exchange *x = user;
+    if (x->carrier->take_body)
+        x->carrier->take_body(x, yes);
+}
+
+static const struct dispatch_sink rest_sink = { answer, piece, queued, head, take_more };
+
+static void body(struct exchange *x, void *user, const char *data, size_t length, bool last)
+{
+    (void)x;
+    dispatch_body(user, data, length, last);
+}
 
 static void gone(struct exchange *x, void *user)
 {
@@ -259,6 +284,29 @@ static enum call_form form_of(const struct rest_call *c, json_t *in)
     return CALL_SSE;
 }
 
+/* Headers that say the same as a parameter of that name: the parameter wins. */
+static void take_headers(struct rest_call *c)
+{
+    static const char *const names[][2] = {
+        { "range", "range" },
+        { "if-match", "if_match" },
+        { "if-none-match", "if_none_match" },
+    };
+    for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+        const char *value = request_header(c->exchange->request, names[i][0]);
+        if (value && !json_object_get(c->in, names[i][1]) && field_find(c->route->op->params, names[i][1]))
+            json_object_set_new(c->in, names[i][1], json_string(value));
+    }
+}
+
+/* A carrier that has it whole. */
+static void give_whole_body(struct flight *f, const struct request *r)
+{
+    if (r->body.length > 0)
+        dispatch_body(f, r->body.data, r->body.length, false);
+    dispatch_body(f, "", 0, true);
+}
+
 static void start(struct rest_call *c)
 {
     struct exchange *x = c->exchange;
@@ -267,6 +315,8 @@ static void start(struct rest_call *c)
         add_problem(c, "header", "Idempotency-Key", "must have 1 to 255 visible ASCII characters");
     if (json_is_object(c->in))
         take_path(c);
+    if (c->route->op->flags & OP_RAW)
+        take_headers(c);
     _cleanup_error_ struct error err = ERROR_INIT;
     json_t *in = NULL;
     if (check(c, &in, &err) < 0) {
@@ -288,6 +338,9 @@ static void start(struct rest_call *c)
         x->user = f;
         x->on_gone = gone;
         x->on_drained = drained;
+        x->on_body = body;
+        if (c->route->op->flags & OP_RAW && !x->body_follows)
+            give_whole_body(f, x->request);
         exchange_shed(x);
     }
     rest_call_free(c);
@@ -344,13 +397,14 @@ static bool body_is_nothing(const struct buffer *body)
 static void take_parameters(struct rest_call *c)
 {
     const char *method = c->route->op->method;
-    bool has_body = strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0;
+    bool raw = c->route->op->flags & OP_RAW;
+    bool has_body = !raw && (strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0);
     struct request *r = c->exchange->request;
     _cleanup_error_ struct error err = ERROR_INIT;
     json_t *from_query = json_object();
     c->where = has_body ? "body" : "query";
     c->in = from_query;
-    if (!has_body && !body_is_nothing(&r->body))
+    if (!has_body && !raw && !body_is_nothing(&r->body))
         add_problem(c, "body", "body", "is not taken by this operation: its parameters stand in the query");
     if (request_each_query(r->query, take_query, c, &err) < 0) {
         reject_call(c, &err);
@@ -365,6 +419,14 @@ static void take_parameters(struct rest_call *c)
 }
 
 /* ---- the way in ---- */
+
+bool rest_follows(const struct request *r)
+{
+    static const char end[] = "/raw";
+    size_t length = strlen(r->path);
+    return strcmp(r->method, "PUT") == 0 && length > sizeof(end) &&
+           strcmp(r->path + length - (sizeof(end) - 1), end) == 0;
+}
 
 static void no_route(struct exchange *x, const char *allow)
 {

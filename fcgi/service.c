@@ -134,6 +134,11 @@ static void hint_at_mount(struct service *s, const char *path)
     }
 }
 
+bool service_follows(const struct request *r)
+{
+    return rest_follows(r);
+}
+
 void service_handle(void *user, struct exchange *x)
 {
     struct service *s = user;

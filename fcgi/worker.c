@@ -84,6 +84,7 @@ int worker_run(const struct config *config, int listen_fd, int wish_fd)
     }
     service_ask_for_warden(w.service, wish_fd);
     w.listener = listener_new(w.loop, listen_fd, config, service_handle, w.service);
+    listener_set_follows(w.listener, service_follows);
     loop_at_turn_end(w.loop, flush_log, NULL);
     log_batch(true);
     loop_run(w.loop);

@@ -25,7 +25,7 @@ struct peer {
         uint32_t stream;
         char text[512];
     } got[16];
-    size_t count;
+    size_t count, bytes; /* bytes: of DATA */
 };
 
 static char dir[64];
@@ -64,6 +64,10 @@ static void leave(struct peer *p)
 static void receive(void *user, const struct frame *frame, const char *data, size_t length)
 {
     struct peer *p = user;
+    if (frame->type == FRAME_DATA) {
+        p->bytes += length;
+        return;
+    }
     if (p->count == N_ELEMENTS(p->got))
         return;
     p->got[p->count].type = frame->type;
@@ -544,6 +548,173 @@ START_TEST(garbage_takes_the_connection_down)
 }
 END_TEST
 
+/* ---- transfers ---- */
+
+struct flow {
+    struct outcome outcome; /* first: answered() gets its address */
+    uint64_t number;
+    size_t rooms, bytes, ends;
+    bool whole;
+};
+
+static void flow_room(void *user)
+{
+    ((struct flow *)user)->rooms++;
+}
+
+static void flow_data(void *user, const char *data, size_t length)
+{
+    struct flow *flow = user;
+    ck_assert_uint_eq(flow->outcome.count, 1);
+    ck_assert_int_eq(data[0], 'x');
+    flow->bytes += length;
+    keeper_client_grant(client, flow->number, length);
+}
+
+static void flow_end(void *user, bool whole)
+{
+    struct flow *flow = user;
+    flow->ends++;
+    flow->whole = whole;
+}
+
+static void transfer(struct flow *flow)
+{
+    static const struct keeper_transfer handlers = { flow_room, flow_data, flow_end };
+    json_auto_t *in = json_object();
+    struct keeper_request request = { .workspace_id = WS,
+                                      .operation = "raw",
+                                      .principal = "owner",
+                                      .request_id = "r1",
+                                      .in = in,
+                                      .transfer = &handlers,
+                                      .timeout_ms = 5000 };
+    *flow = (struct flow){ 0 };
+    flow->number = keeper_client_request(client, &request, answered, flow);
+}
+
+START_TEST(bytes_follow_an_answer)
+{
+    struct flow flow;
+    char bytes[1000], close = 0;
+    memset(bytes, 'x', sizeof(bytes));
+    listen_at(&keeper, WS);
+    transfer(&flow);
+    spin(2000, &keeper.count, 1);
+    ck_assert_ptr_nonnull(strstr(keeper.got[0].text, "\"streams\":true"));
+    reply(&keeper, 0, "{\"size\":3000}");
+    for (int i = 0; i < 3000; i++) { /* more than the credit of one window */
+        while (channel_data_room(keeper.channel, keeper.got[0].stream) < sizeof(bytes))
+            spin(5, NULL, 0);
+        channel_send_data(keeper.channel, 1, keeper.got[0].stream, bytes, sizeof(bytes));
+    }
+    channel_send_after_data(keeper.channel, FRAME_CLOSE, 0, keeper.got[0].stream, &close, 1);
+    spin(5000, &flow.ends, 1);
+    ck_assert_uint_eq(flow.bytes, 3000 * sizeof(bytes));
+    ck_assert(flow.whole);
+    spin(50, NULL, 0);
+    ck_assert_uint_eq(flow.ends, 1);
+    transfer(&flow);
+    spin(2000, &keeper.count, 2);
+    reply(&keeper, 1, "{}");
+    spin(2000, &flow.outcome.count, 1);
+    hang_up(&keeper);
+    spin(2000, &flow.ends, 1);
+    ck_assert(!flow.whole);
+    ck_assert_uint_eq(flow.outcome.count, 1);
+}
+END_TEST
+
+START_TEST(bytes_are_given_as_there_is_room)
+{
+    struct flow flow;
+    char bytes[8192];
+    memset(bytes, 'y', sizeof(bytes));
+    listen_at(&keeper, WS);
+    transfer(&flow);
+    ck_assert_uint_eq(keeper_client_room(client, flow.number), 0); /* nobody has greeted */
+    keeper_client_want_room(client, flow.number);
+    spin(2000, &flow.rooms, 1);
+    size_t given = 0, room;
+    while ((room = keeper_client_room(client, flow.number)) > 0) {
+        size_t piece = room < sizeof(bytes) ? room : sizeof(bytes);
+        keeper_client_send(client, flow.number, bytes, piece);
+        given += piece;
+        spin(1, NULL, 0);
+    }
+    ck_assert_uint_eq(given, FRAME_WINDOW);
+    keeper_client_want_room(client, flow.number);
+    spin(50, NULL, 0);
+    ck_assert_uint_eq(flow.rooms, 1);
+    channel_grant(keeper.channel, keeper.got[0].stream, FRAME_WINDOW);
+    spin(2000, &flow.rooms, 2);
+    struct flow other; /* nothing comes from the keeper, yet there is room */
+    transfer(&other);
+    keeper_client_want_room(client, other.number);
+    spin(2000, &other.rooms, 1);
+    ck_assert_uint_eq(other.rooms, 1);
+    keeper_client_cancel(client, flow.number);
+    spin(20, NULL, 0);
+    keeper.count = 0;
+    keeper_client_cancel(client, other.number);
+    spin(2000, &keeper.count, 1);
+    ck_assert_int_eq(keeper.got[0].type, FRAME_CLOSE);
+    ck_assert_uint_eq(flow.outcome.count + flow.ends, 0);
+}
+END_TEST
+
+/* What was given is gone with its keeper: it cannot be given to the next. */
+START_TEST(a_transfer_that_began_is_not_begun_again)
+{
+    struct flow flow;
+    listen_at(&keeper, WS);
+    transfer(&flow);
+    keeper_client_want_room(client, flow.number);
+    spin(2000, &flow.rooms, 1);
+    keeper_client_send(client, flow.number, "y", 1);
+    spin(50, NULL, 0);
+    channel_send(keeper.channel, FRAME_CLOSE, 0, keeper.got[0].stream, NULL, 0);
+    spin(2000, &flow.outcome.count, 1);
+    ck_assert_int_eq(flow.outcome.error.code, ERROR_UNAVAILABLE);
+}
+END_TEST
+
+START_TEST(a_text_follows_its_request)
+{
+    struct outcome o = { 0 };
+    size_t length = 3u << 20;
+    char *text = malloc(length);
+    memset(text, 'x', length);
+    json_auto_t *in = json_object(), *data = json_stringn(text, length);
+    free(text);
+    struct keeper_request request = { .workspace_id = WS,
+                                      .operation = "write",
+                                      .principal = "owner",
+                                      .request_id = "r1",
+                                      .in = in,
+                                      .data = data,
+                                      .timeout_ms = 5000 };
+    listen_at(&keeper, WS);
+    keeper_client_request(client, &request, answered, &o);
+    spin(2000, &keeper.count, 1);
+    ck_assert_ptr_nonnull(strstr(keeper.got[0].text, "\"data\":3145728"));
+    size_t came = 0;
+    for (bool ended = false; !ended;) {
+        keeper.count = 0;
+        spin(20, &keeper.count, 1);
+        for (size_t i = 0; i < keeper.count; i++)
+            ended |= keeper.got[i].type == FRAME_END;
+        came = keeper.bytes;
+        channel_grant(keeper.channel, 1, FRAME_WINDOW);
+    }
+    ck_assert_uint_eq(came, length);
+    keeper.got[0].stream = 1;
+    reply(&keeper, 0, "true");
+    spin(2000, &o.count, 1);
+    ck_assert_str_eq(o.ret, "true");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("client");
@@ -568,6 +739,10 @@ int main(void)
     tcase_add_test(all, a_keeper_that_goes_is_told);
     tcase_add_test(all, no_keeper_is_told_once_soon);
     tcase_add_test(all, garbage_takes_the_connection_down);
+    tcase_add_test(all, bytes_follow_an_answer);
+    tcase_add_test(all, bytes_are_given_as_there_is_room);
+    tcase_add_test(all, a_transfer_that_began_is_not_begun_again);
+    tcase_add_test(all, a_text_follows_its_request);
     suite_add_tcase(suite, all);
     return unit_run(suite);
 }

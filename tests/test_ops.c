@@ -39,7 +39,9 @@ static void check_route(const struct op *op)
         const struct field *row;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at + 1, "}"), at + 1);
         row = field_find(op->params, name);
-        ck_assert_msg(row && row->required && row->type == FIELD_STRING, "%s: {%s}", op->id, name);
+        bool may_lack = op->flags & OP_DEFAULT_WORKSPACE && !strcmp(name, "workspace_id");
+        ck_assert_msg(row && (row->required || may_lack) && row->type == FIELD_STRING, "%s: {%s}", op->id,
+                      name);
     }
     ck_assert_msg(op->path[0] == '/', "%s: path", op->id);
     ck_assert_msg(!(op->flags & OP_ON_WORKSPACE) || in_path(op, "workspace_id"), "%s: workspace", op->id);
@@ -81,8 +83,7 @@ START_TEST(test_rows)
         ck_assert_msg(!strcmp(op->method, "GET") == !!(op->flags & OP_READ_ONLY), "%s: GET is read only",
                       op->id);
         ck_assert_msg(op->keep || op->run, "%s: handler", op->id);
-        ck_assert_msg(!(op->flags & OP_READ_ONLY) ||
-                          !(op->flags & (OP_DESTRUCTIVE | OP_CONSEQUENTIAL | OP_NEEDS_SANDBOX)),
+        ck_assert_msg(!(op->flags & OP_READ_ONLY) || !(op->flags & (OP_DESTRUCTIVE | OP_CONSEQUENTIAL)),
                       "%s: flags", op->id);
         ck_assert_msg(!!op->tool == !(op->flags & OP_REST_ONLY), "%s: tool", op->id);
         ck_assert_ptr_eq(op_find(op->id), op);

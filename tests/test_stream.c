@@ -95,7 +95,8 @@ static size_t queued(void *user)
     return ((struct client *)user)->queued;
 }
 
-static const struct dispatch_sink sink = { answer, piece, queued }, whole_sink = { .answer = answer };
+static const struct dispatch_sink sink = { .answer = answer, .piece = piece, .queued = queued },
+                                  whole_sink = { .answer = answer };
 
 static void begin(struct client *c, const struct dispatch_sink *to, enum call_form form)
 {

@@ -199,7 +199,7 @@ static size_t queued(void *user)
     return ((struct client *)user)->queued;
 }
 
-static const struct dispatch_sink sink = { answer, piece, queued };
+static const struct dispatch_sink sink = { .answer = answer, .piece = piece, .queued = queued };
 
 static void begin(struct client *c, const struct op *op, const char *principal_name, enum call_form form)
 {

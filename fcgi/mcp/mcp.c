@@ -102,14 +102,13 @@ static void slot_error(struct slot *slot, const struct rpc_error *err)
 static void take_answer(void *user, struct flight *f, const char *text, size_t length,
                         const struct error *err)
 {
-    (void)f;
     struct slot *slot = user;
     slot->flight = NULL;
     rpc_begin_result(&slot->text, slot->id);
     if (err)
         mcp_append_call_error(&slot->text, slot->era, err);
     else
-        mcp_append_call_result(&slot->text, slot->op, slot->era, text, length);
+        mcp_append_call_result(&slot->text, slot->op, slot->era, &f->blocks, text, length);
     buffer_append_char(&slot->text, '}');
     close_one(slot->post);
 }

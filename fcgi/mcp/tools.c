@@ -199,13 +199,19 @@ static void append_text_block(struct buffer *out, const char *text, size_t lengt
     buffer_append_text(out, "\"}]");
 }
 
-void mcp_append_call_result(struct buffer *out, const struct op *op, enum era era, const char *text,
-                            size_t length)
+void mcp_append_call_result(struct buffer *out, const struct op *op, enum era era,
+                            const struct buffer *blocks, const char *text, size_t length)
 {
     bool list = (op->flags & OP_LIST) != 0;
     buffer_append_char(out, '{');
     mcp_append_result_head(out, era);
-    append_text_block(out, text, length);
+    if (blocks->length > 0) {
+        buffer_append_text(out, "\"content\":[");
+        buffer_append(out, blocks->data, blocks->length);
+        buffer_append_char(out, ']');
+    } else {
+        append_text_block(out, text, length);
+    }
     buffer_append_text(out, list ? ",\"structuredContent\":{\"result\":" : ",\"structuredContent\":");
     buffer_append(out, text, length);
     buffer_append_text(out, list ? "},\"isError\":false}" : ",\"isError\":false}");

@@ -129,6 +129,10 @@ static on_frame *const handlers[FRAME_TYPE_COUNT] = {
 static void receive(void *user, const struct frame *frame, const char *data, size_t length)
 {
     struct keeper *k = user;
+    if (frame->stream >= RELAY_STREAMS) {
+        relay_agent_frame(k, frame, data, length);
+        return;
+    }
     struct exec *e = live_find(k, frame->stream);
     on_frame *handler = frame->type < FRAME_TYPE_COUNT ? handlers[frame->type] : NULL;
     if (handler != NULL && e != NULL && !e->now.closed)
@@ -195,6 +199,7 @@ void box_flush(struct keeper *k)
         return;
     for (struct exec *e = k->execs; e != NULL; e = e->next)
         box_pump_input(k, e);
+    relays_pump(k);
     if ((channel_events(k->agent) & EPOLLOUT) != 0 && channel_write(k->agent, &err) < 0) {
         agent_lost(k);
         return;

@@ -48,6 +48,7 @@ static void pending_free(struct pending *p)
     if (p->link)
         LIST_REMOVE(p, in_link);
     free(p->text);
+    json_decref(p->data);
     error_clear(&p->error);
     free(p);
 }
@@ -131,6 +132,7 @@ struct pending *client_pend(struct keeper_client *c, struct client_link *l, char
 void client_fail(struct pending *p, const struct error *err)
 {
     struct keeper_client *c = p->link->client;
+    client_link_forget(p->link, p, true);
     LIST_REMOVE(p, in_link);
     p->link = NULL;
     error_set(&p->error, err->code, "%s", err->message);
@@ -139,17 +141,36 @@ void client_fail(struct pending *p, const struct error *err)
     client_arm(c, clock_boottime_ms());
 }
 
+static void take_out(struct pending *p)
+{
+    if (!p->link)
+        return;
+    p->link->used_ms = clock_boottime_ms();
+    client_link_forget(p->link, p, false);
+    TAILQ_REMOVE(&p->link->client->pendings, p, in_client);
+}
+
+void client_end(struct pending *p, bool whole)
+{
+    const struct keeper_transfer *transfer = p->transfer;
+    void *user = p->user;
+    take_out(p);
+    pending_free(p);
+    transfer->end(user, whole);
+}
+
 void client_finish(struct pending *p, const json_t *ret, const struct error *err)
 {
+    if (p->answered) {
+        client_end(p, false);
+        return;
+    }
     keeper_answer *answer = p->answer;
     void *user = p->user;
     struct error copy = err ? *err : (struct error)ERROR_INIT;
     if (err && copy.detail)
         json_incref(copy.detail);
-    if (p->link) {
-        p->link->used_ms = clock_boottime_ms();
-        TAILQ_REMOVE(&p->link->client->pendings, p, in_client);
-    }
+    take_out(p);
     pending_free(p);
     answer(user, err ? NULL : ret, err ? &copy : NULL);
     error_clear(&copy);
@@ -158,6 +179,8 @@ void client_finish(struct pending *p, const json_t *ret, const struct error *err
 struct ask {
     int64_t timeout_ms, patience_ms;
     bool start, repeatable;
+    json_t *data;
+    const struct keeper_transfer *transfer;
 };
 
 static uint64_t push(struct keeper_client *c, const char *workspace_id, json_t *message,
@@ -169,6 +192,9 @@ static uint64_t push(struct keeper_client *c, const char *workspace_id, json_t *
     p->start = ask->start;
     p->repeatable = ask->repeatable;
     p->patience_ms = ask->patience_ms;
+    p->data = json_incref(ask->data);
+    p->transfer = ask->transfer;
+    p->silence_ms = ask->timeout_ms;
     if (p->length > FRAME_MESSAGE_MAX) {
         _cleanup_error_ struct error err = ERROR_INIT;
         error_set(&err, ERROR_TOO_LARGE, "the request is larger than %u bytes", FRAME_MESSAGE_MAX);
@@ -195,11 +221,87 @@ uint64_t keeper_client_request(struct keeper_client *c, const struct keeper_requ
     set_text(message, "request_id", request->request_id);
     set_text(message, "key", request->idempotency_key);
     set_text(message, "digest", request->digest);
+    if (request->twice)
+        json_object_set_new(message, "twice", json_true());
+    if (request->data)
+        json_object_set_new(message, "data", json_integer((json_int_t)json_string_length(request->data)));
+    if (request->transfer)
+        json_object_set_new(message, "streams", json_true());
     struct ask ask = { .timeout_ms = request->timeout_ms,
                        .patience_ms = request->patience_ms,
                        .start = request->start,
-                       .repeatable = request->idempotency_key != NULL };
+                       .repeatable = request->idempotency_key != NULL,
+                       .data = (json_t *)request->data,
+                       .transfer = request->transfer };
     return push(c, request->workspace_id, message, &ask, answer, user);
+}
+
+/* ---- transfers ---- */
+
+/* One that is on its way now; NULL where it is not. */
+static struct pending *find_transfer(struct keeper_client *c, uint64_t number)
+{
+    struct pending *p;
+    TAILQ_FOREACH(p, &c->pendings, in_client) {
+        if (p->number == number)
+            return p->transfer && p->link && p->link->phase == LINK_UP && !p->link->broken && p->stream != 0
+                       ? p
+                       : NULL;
+    }
+    return NULL;
+}
+
+static void touch(struct pending *p)
+{
+    p->deadline_ms = clock_boottime_ms() + p->silence_ms;
+}
+
+void keeper_client_want_room(struct keeper_client *c, uint64_t number)
+{
+    struct pending *p;
+    TAILQ_FOREACH(p, &c->pendings, in_client) {
+        if (p->number == number)
+            p->wants_room = true;
+    }
+    client_arm(c, clock_boottime_ms()); /* there may be room, and nothing comes that says so */
+}
+
+size_t keeper_client_room(struct keeper_client *c, uint64_t number)
+{
+    struct pending *p = find_transfer(c, number);
+    return p && channel_is_ready(p->link->channel) ? channel_data_room(p->link->channel, p->stream) : 0;
+}
+
+void keeper_client_send(struct keeper_client *c, uint64_t number, const char *data, size_t length)
+{
+    struct pending *p = find_transfer(c, number);
+    if (!p)
+        return;
+    p->gave = true;
+    touch(p);
+    channel_send_data(p->link->channel, 0, p->stream, data, length);
+    client_link_flush(p->link);
+}
+
+void keeper_client_send_end(struct keeper_client *c, uint64_t number)
+{
+    struct pending *p = find_transfer(c, number);
+    if (!p)
+        return;
+    p->gave = true;
+    touch(p);
+    channel_send_after_data(p->link->channel, FRAME_END, 0, p->stream, NULL, 0);
+    client_link_flush(p->link);
+}
+
+void keeper_client_grant(struct keeper_client *c, uint64_t number, size_t bytes)
+{
+    struct pending *p = find_transfer(c, number);
+    if (!p)
+        return;
+    touch(p);
+    channel_grant(p->link->channel, p->stream, bytes);
+    client_link_flush(p->link);
 }
 
 void keeper_client_cancel(struct keeper_client *c, uint64_t number)
@@ -208,6 +310,8 @@ void keeper_client_cancel(struct keeper_client *c, uint64_t number)
     TAILQ_FOREACH(p, &c->pendings, in_client) {
         if (p->number != number)
             continue;
+        if (p->link)
+            client_link_forget(p->link, p, true);
         TAILQ_REMOVE(&c->pendings, p, in_client);
         pending_free(p);
         return;

@@ -25,10 +25,23 @@ void keeper_client_turn(struct keeper_client *c);
  * NULL. */
 typedef void keeper_answer(void *user, const json_t *ret, const struct error *err);
 
+/* A request whose bytes flow while it is under way: those that the worker gives, and those that follow an
+ * answer that is no error. */
+struct keeper_transfer {
+    void (*room)(void *user); /* the keeper takes more now: once after keeper_client_want_room */
+    /* The worker's credit goes back by keeper_client_grant, when they are used. */
+    void (*data)(void *user, const char *data, size_t length);
+    void (*end)(void *user, bool whole); /* the last of it; after an answer that is no error, and once */
+};
+
 struct keeper_request {
     const char *workspace_id, *operation, *principal, *request_id;
     const char *idempotency_key, *digest; /* NULL = none */
     const json_t *in;
+    const json_t *data; /* NULL, or a text that follows the request as bytes, however long; kept meanwhile */
+    bool twice;         /* see keeper_call_twice */
+    const struct keeper_transfer
+        *transfer;       /* NULL = an answer is all; else timeout_ms counts from the last byte */
     bool start;          /* start the workspace where it has no keeper; else ERROR_CONFLICT ("the workspace is
                             stopped") */
     int64_t timeout_ms;  /* then ERROR_TIMEOUT */
@@ -41,7 +54,13 @@ struct keeper_request {
  * ERROR_CONFLICT. */
 uint64_t keeper_client_request(struct keeper_client *c, const struct keeper_request *request,
                                keeper_answer *answer, void *user);
-/* The caller loses interest; no answer will come. */
+/* Of a transfer. Room is 0 where the keeper takes nothing now; send no more than that, then the end once. */
+void keeper_client_want_room(struct keeper_client *c, uint64_t number);
+size_t keeper_client_room(struct keeper_client *c, uint64_t number);
+void keeper_client_send(struct keeper_client *c, uint64_t number, const char *data, size_t length);
+void keeper_client_send_end(struct keeper_client *c, uint64_t number);
+void keeper_client_grant(struct keeper_client *c, uint64_t number, size_t bytes);
+/* The caller loses interest; no answer will come. A request whose data is under way is taken back. */
 void keeper_client_cancel(struct keeper_client *c, uint64_t number);
 
 /* Creates a workspace: record (without uid) and idempotency go by the warden to a new keeper. ret = the

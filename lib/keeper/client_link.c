@@ -14,6 +14,7 @@
 #define START_TIMEOUT_MS 20000
 #define START_ATTEMPTS   5
 #define READ_LIMIT       (256 << 10)
+#define ROOM_LEAST       (64 << 10) /* less is not told of */
 
 static void client_link_open(struct client_link *l);
 
@@ -73,11 +74,63 @@ static uint32_t next_stream(struct client_link *l)
     return l->last_stream;
 }
 
+/* What of p's data the keeper takes now. Returns whether that was something. */
+static bool push_data(struct client_link *l, struct pending *p)
+{
+    size_t length = json_string_length(p->data), room, before = p->data_sent;
+    if (p->stream == 0 || p->data == NULL || p->data_ended)
+        return false;
+    while (p->data_sent < length && (room = channel_data_room(l->channel, p->stream)) > 0) {
+        size_t left = length - p->data_sent, piece = left < room ? left : room;
+        channel_send_data(l->channel, 0, p->stream, json_string_value(p->data) + p->data_sent, piece);
+        p->data_sent += piece;
+    }
+    if (p->data_sent == length) {
+        channel_send_after_data(l->channel, FRAME_END, 0, p->stream, NULL, 0);
+        p->data_ended = true;
+    }
+    return p->data_sent > before || p->data_ended;
+}
+
+static bool push_all_data(struct client_link *l)
+{
+    bool some = false;
+    struct pending *p;
+    LIST_FOREACH(p, &l->pendings, in_link)
+        some |= push_data(l, p);
+    return some;
+}
+
+void client_link_forget(struct client_link *l, struct pending *p, bool taken_back)
+{
+    uint32_t stream = p->stream;
+    if (l->phase != LINK_UP || stream == 0 || (p->data == NULL && p->transfer == NULL))
+        return;
+    p->stream = 0; /* nothing more is pushed on it */
+    channel_forget(l->channel, stream);
+    if (!taken_back)
+        return;
+    channel_send(l->channel, FRAME_CLOSE, 0, stream, NULL, 0);
+    client_link_flush(l);
+}
+
+/* What was written made room for more data. */
+static int write_all(struct client_link *l)
+{
+    bool some;
+    do {
+        some = push_all_data(l);
+        if (channel_write(l->channel, NULL) < 0)
+            return -1;
+    } while (some && (channel_events(l->channel) & EPOLLOUT) == 0);
+    return 0;
+}
+
 void client_link_flush(struct client_link *l)
 {
     if (l->phase != LINK_UP || l->broken)
         return;
-    if (channel_write(l->channel, NULL) < 0) {
+    if (write_all(l) < 0) {
         l->broken = true;
         client_arm(l->client, clock_boottime_ms());
         return;
@@ -92,6 +145,8 @@ void client_link_flush(struct client_link *l)
 static void send_pending(struct client_link *l, struct pending *p)
 {
     p->stream = next_stream(l);
+    p->data_sent = 0;
+    p->data_ended = false;
     p->sent_ms = clock_boottime_ms();
     if (p->patience_ms != 0)
         client_arm(l->client, p->sent_ms + p->patience_ms);
@@ -287,7 +342,7 @@ static void client_link_down(struct client_link *l)
     struct pending *p = LIST_FIRST(&l->pendings);
     while (p) {
         struct pending *following = LIST_NEXT(p, in_link);
-        if (p->stream != 0 && ((greeted && !p->repeatable) || p->restarted)) {
+        if (p->gave || p->answered || (p->stream != 0 && ((greeted && !p->repeatable) || p->restarted))) {
             client_fail(p, &err);
         } else {
             p->restarted = p->restarted || p->stream != 0;
@@ -349,22 +404,52 @@ static struct pending *find_stream(struct client_link *l, uint32_t stream)
     return NULL; /* cancelled meanwhile */
 }
 
+/* What was given once cannot be given to the next keeper. */
+static void put_back(struct pending *p)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    error_set(&err, ERROR_UNAVAILABLE, "the workspace stopped meanwhile");
+    if (p->gave || p->answered)
+        client_fail(p, &err);
+    else
+        p->stream = 0;
+}
+
 /* The keeper stops and has not taken this request in; stream 0: nor will it any other. */
 static void take_refusal(struct client_link *l, uint32_t stream)
 {
     struct pending *p = stream != 0 ? find_stream(l, stream) : NULL;
     l->retiring = true;
     if (p)
-        p->stream = 0;
+        put_back(p);
+}
+
+static void take_end(struct client_link *l, uint32_t stream, bool whole)
+{
+    struct pending *p = find_stream(l, stream);
+    if (p && p->answered)
+        client_end(p, whole);
+}
+
+static void take_data(struct client_link *l, const struct frame *frame, const char *data, size_t length)
+{
+    struct pending *p = find_stream(l, frame->stream);
+    if (!p || !p->answered) {
+        channel_forget(l->channel, frame->stream);
+        return;
+    }
+    p->deadline_ms = clock_boottime_ms() + p->silence_ms;
+    p->transfer->data(p->user, data, length);
 }
 
 /* The keeper has answered all that it took in: the rest crossed its goodbye. */
 static void take_farewell(struct client_link *l)
 {
-    struct pending *p;
     l->retiring = true;
-    LIST_FOREACH(p, &l->pendings, in_link)
-        p->stream = 0;
+    for (struct pending *next, *p = LIST_FIRST(&l->pendings); p; p = next) {
+        next = LIST_NEXT(p, in_link);
+        put_back(p);
+    }
 }
 
 static void take_reply(struct client_link *l, uint32_t stream, const char *data, size_t length)
@@ -378,6 +463,12 @@ static void take_reply(struct client_link *l, uint32_t stream, const char *data,
     if (packed || !reply)
         error_unpack(&err, packed);
     bool failed = packed || !reply;
+    if (!failed && p->transfer) {
+        p->answered = true;
+        p->deadline_ms = clock_boottime_ms() + p->silence_ms;
+        p->answer(p->user, json_object_get(reply, "ret"), NULL);
+        return;
+    }
     client_finish(p, failed ? NULL : json_object_get(reply, "ret"), failed ? &err : NULL);
 }
 
@@ -397,12 +488,33 @@ static void receive(void *user, const struct frame *frame, const char *data, siz
     struct client_link *l = user;
     if (frame->type == FRAME_REPLY)
         take_reply(l, frame->stream, data, length);
+    else if (frame->type == FRAME_DATA)
+        take_data(l, frame, data, length);
+    else if (frame->type == FRAME_CLOSE && length == 1)
+        take_end(l, frame->stream, data[0] == 0);
     else if (frame->type == FRAME_CLOSE)
         take_refusal(l, frame->stream);
     else if (frame->type == FRAME_END && frame->stream == 0)
         take_farewell(l);
     else if (frame->type == FRAME_NOTIFY)
         take_notice(l, frame->stream);
+}
+
+/* Whoever is told may end any of them. */
+static void tell_room(struct client_link *l)
+{
+    struct pending *p;
+    do {
+        LIST_FOREACH(p, &l->pendings, in_link) {
+            if (p->wants_room && p->stream != 0 && channel_is_ready(l->channel) &&
+                channel_data_room(l->channel, p->stream) >= ROOM_LEAST)
+                break;
+        }
+        if (p) {
+            p->wants_room = false;
+            p->transfer->room(p->user);
+        }
+    } while (p && l->phase == LINK_UP && !l->broken);
 }
 
 void client_link_ready(struct client_link *l, uint32_t epoll_events)
@@ -417,6 +529,8 @@ void client_link_ready(struct client_link *l, uint32_t epoll_events)
         log_debug("connection to %s: %s", is_warden(l) ? "the warden" : l->workspace_id, err.message);
     if (got == 0)
         client_link_flush(l);
+    if (got == 0 && !l->broken)
+        tell_room(l);
     if (got != 0 || l->broken)
         client_link_down(l);
 }
@@ -425,6 +539,8 @@ int64_t client_link_tick(struct client_link *l, int64_t now_ms)
 {
     if (l->broken)
         client_link_down(l);
+    if (l->phase == LINK_UP && !l->broken)
+        tell_room(l);
     if (l->retry_ms != 0 && l->retry_ms <= now_ms) {
         l->retry_ms = 0;
         if (is_warden(l))

@@ -42,6 +42,12 @@ struct pending {
     uint32_t stream; /* 0 = not sent on the present connection */
     char *text;      /* the message */
     size_t length;
+    json_t *data; /* the text that follows; NULL = none */
+    size_t data_sent;
+    bool data_ended;
+    const struct keeper_transfer *transfer; /* NULL = an answer is all */
+    int64_t silence_ms;                     /* of a transfer */
+    bool answered, wants_room, gave;        /* of a transfer; gave: bytes that cannot be given again */
     int64_t deadline_ms;
     int64_t sent_ms, patience_ms; /* patience_ms 0 = none */
     bool start, restarted;
@@ -97,6 +103,8 @@ void client_link_ready(struct client_link *l, uint32_t epoll_events);
 /* Retries, idle ends, broken ones. Returns when it wants to be called again, 0 = never. */
 int64_t client_link_tick(struct client_link *l, int64_t now_ms);
 void client_link_flush(struct client_link *l);
+/* p is over: what of its data is not sent is not; taken_back: the keeper may stop as well. */
+void client_link_forget(struct client_link *l, struct pending *p, bool taken_back);
 void client_link_free(struct client_link *l);
 
 /* client.c */
@@ -105,6 +113,7 @@ struct pending *client_pend(struct keeper_client *c, struct client_link *l, char
 void client_arm(struct keeper_client *c, int64_t at_ms);
 void client_fail(struct pending *p, const struct error *err); /* answered in the next turn */
 void client_finish(struct pending *p, const json_t *ret, const struct error *err); /* answers and frees */
+void client_end(struct pending *p, bool whole); /* of a transfer that was answered; frees */
 void client_tell(struct keeper_client *c, struct watch *w, bool gone);
 char *client_message(json_t *message); /* steals message */
 

@@ -1,7 +1,7 @@
 /* The keeper's own: what its files share. keeper.c turns the loop; start.c and stop.c are the two ends of its
  * life; life.c its deadlines; server.c the workers; box.c the sandbox's end of the channel; exec.c what is
  * asked of an exec; journal.c what an exec tells, tell.c how; held.c what of that goes on while the log takes
- * no more. */
+ * no more; relay.c the calls on files. */
 #ifndef KEEPER_INTERNAL_H
 #define KEEPER_INTERNAL_H
 
@@ -107,11 +107,15 @@ struct subscription {
     bool queued, dirty; /* a NOTIFY lies in the peer's queue; another is due once that is out */
 };
 
+struct relay;
 struct keeper_call {
     struct keeper_call *next;
     struct keeper *keeper;
     struct peer *peer; /* NULL: it went away */
     uint32_t stream;
+    struct relay *relay; /* NULL: none works for it */
+    bool twice, streams;
+    int64_t data; /* bytes that follow; -1 = none */
     char *principal, *request_id, *key, *digest;
 };
 
@@ -144,6 +148,10 @@ struct keeper {
     struct subscription *subscriptions;
     size_t subscription_count;
     struct keeper_call *calls;
+    struct relay *relays;
+    size_t relay_count;
+    uint32_t last_relay;
+    bool relayed; /* bytes went on since it was cleared: the other side may have room again */
     struct stop stop;
     bool agent_gone;
     int64_t active_ms;            /* last request, or last end of an exec */
@@ -217,6 +225,21 @@ void held_note(struct keeper *k, struct exec *e, enum entry_kind kind);
 void held_retry(struct keeper *k, const struct error *err); /* each end may be tried again */
 void held_write_ends(struct keeper *k);                     /* those that were not tried yet */
 void held_relieve(struct keeper *k);                        /* lets commands go on that are to end */
+
+/* relay.c */
+#define RELAY_STREAMS 0x80000000u /* streams of the agent from here on */
+void relay_agent_frame(struct keeper *k, const struct frame *frame, const char *data, size_t length);
+void relay_peer_data(struct keeper *k, struct peer *peer, const struct frame *frame, const char *data,
+                     size_t length);
+void relay_peer_end(struct keeper *k, struct peer *peer, const struct frame *frame, const char *data,
+                    size_t length);
+void relay_peer_close(struct keeper *k, struct peer *peer, const struct frame *frame, const char *data,
+                      size_t length);
+void relays_peer_gone(struct keeper *k, const struct peer *peer);
+void relay_call_over(struct keeper_call *call);
+void relays_pump(struct keeper *k);
+void relays_reap(struct keeper *k);
+void relays_free(struct keeper *k);
 
 /* server.c */
 extern const struct peers_handlers server_handlers;

@@ -10,6 +10,11 @@ const json_t *keeper_record(const struct keeper *k)
     return k->record;
 }
 
+const struct config *keeper_config(const struct keeper *k)
+{
+    return k->config;
+}
+
 static void signal_ready(void *user, uint32_t events)
 {
     struct keeper *k = user;
@@ -23,8 +28,12 @@ static void loop(struct keeper *k)
     while (!k->stop.wanted) {
         reactor_turn(k->reactor, life_deadline(k));
         life_tick(k);
-        box_flush(k);
-        peers_flush(k->peers);
+        do {
+            k->relayed = false;
+            box_flush(k);
+            peers_flush(k->peers);
+        } while (k->relayed && !k->stop.wanted);
+        relays_reap(k);
     }
     stop_now(k);
 }
@@ -64,6 +73,7 @@ static void take_down(struct keeper *k)
         k->execs = e->next;
         live_free(e);
     }
+    relays_free(k);
     journal_free(&k->journal);
     peers_free(k->peers);
     channel_free(k->agent);

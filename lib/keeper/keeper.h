@@ -2,12 +2,14 @@
  * record, its timeouts. One process for each, `workspace-fcgi keep WS`, single-threaded but for the flusher.
  * Knows nothing of HTTP, MCP or operations: their halves that run here come in by keeper_options.dispatch.
  *
- * On run/<ws>.sock, frames: REQUEST {"operation", "in", "principal", "request_id", "key"?, "digest"?} ->
- * REPLY, or CLOSE where the keeper is about to end and has not taken it in (start the workspace again, repeat
- * it). A keeper that is about to end says CLOSE on stream 0 to all, and END on stream 0 behind its last
- * reply: what was sent to it and has no answer then was not taken in either. SUBSCRIBE exec id -> NOTIFY at
- * once and after each commit that touched the exec, at most one waiting for a worker that does not read;
- * UNSUBSCRIBE. */
+ * On run/<ws>.sock, frames: REQUEST {"operation", "in", "principal", "request_id", "key"?, "digest"?,
+ * "twice"?, "data"?, "streams"?} -> REPLY (with "data", so many bytes of DATA and END follow the request, -1
+ * = as many as come; the worker's CLOSE takes it back; with "streams", a reply that is no error is followed
+ * by DATA of channel 1 and a CLOSE of one byte, 1 = what came is not whole), or an empty CLOSE where the
+ * keeper is about to end and has not taken it in (start the workspace again, repeat it). A keeper that is
+ * about to end says CLOSE on stream 0 to all, and END on stream 0 behind its last reply: what was sent to it
+ * and has no answer then was not taken in either. SUBSCRIBE exec id -> NOTIFY at once and after each commit
+ * that touched the exec, at most one waiting for a worker that does not read; UNSUBSCRIBE. */
 #ifndef KEEPER_KEEPER_H
 #define KEEPER_KEEPER_H
 
@@ -42,6 +44,12 @@ const char *keeper_call_digest(const struct keeper_call *call);
 const char *keeper_call_request_id(const struct keeper_call *call);
 void keeper_reply(struct keeper_call *call, const json_t *ret, const struct error *err);
 const json_t *keeper_record(const struct keeper *k); /* the workspace's record as last written */
+const struct config *keeper_config(const struct keeper *k);
+bool keeper_call_twice(const struct keeper_call *call);   /* the answer's text will stand in it twice */
+int64_t keeper_call_data(const struct keeper_call *call); /* bytes that follow the request; -1 = none */
+/* A call on files: request (stolen) goes to the agent, what follows the worker's request with it, and the
+ * agent's reply is the answer. Returns 1 (the answer comes later) or -1. */
+int keeper_file_call(struct keeper_call *call, json_t *request, struct error *err);
 
 struct exec_request {
     const char *command, *workdir; /* workdir NULL = the workspace's default */

@@ -46,7 +46,7 @@ void life_active(struct keeper *k)
 
 static int64_t idle_deadline(const struct keeper *k)
 {
-    return k->running > 0 ? INT64_MAX : k->idle_ms;
+    return k->running > 0 || k->relays != NULL ? INT64_MAX : k->idle_ms;
 }
 
 int keeper_extend(struct keeper *k, int64_t timeout_s, int64_t idle_timeout_s, json_t **ret,

@@ -30,6 +30,16 @@ const char *keeper_call_request_id(const struct keeper_call *call)
     return call->request_id;
 }
 
+bool keeper_call_twice(const struct keeper_call *call)
+{
+    return call->twice;
+}
+
+int64_t keeper_call_data(const struct keeper_call *call)
+{
+    return call->data;
+}
+
 static char *copy_member(const json_t *message, const char *name)
 {
     const char *text = json_string_value(json_object_get(message, name));
@@ -40,6 +50,7 @@ static struct keeper_call *call_new(struct keeper *k, struct peer *peer, uint32_
                                     const json_t *message)
 {
     struct keeper_call *call = xcalloc(1, sizeof(*call));
+    const json_t *data = json_object_get(message, "data");
     *call = (struct keeper_call){ .next = k->calls,
                                   .keeper = k,
                                   .peer = peer,
@@ -47,7 +58,10 @@ static struct keeper_call *call_new(struct keeper *k, struct peer *peer, uint32_
                                   .principal = copy_member(message, "principal"),
                                   .request_id = copy_member(message, "request_id"),
                                   .key = copy_member(message, "key"),
-                                  .digest = copy_member(message, "digest") };
+                                  .digest = copy_member(message, "digest"),
+                                  .twice = json_is_true(json_object_get(message, "twice")),
+                                  .streams = json_is_true(json_object_get(message, "streams")),
+                                  .data = json_is_integer(data) ? json_integer_value(data) : -1 };
     k->calls = call;
     return call;
 }
@@ -58,6 +72,7 @@ static void call_free(struct keeper_call *call)
     while (*link != call)
         link = &(*link)->next;
     *link = call->next;
+    relay_call_over(call);
     free(call->principal);
     free(call->request_id);
     free(call->key);
@@ -195,9 +210,8 @@ void server_notify(struct keeper *k, const struct exec *e)
 typedef void on_frame(struct keeper *k, struct peer *peer, const struct frame *frame, const char *data,
                       size_t length);
 static on_frame *const handlers[FRAME_TYPE_COUNT] = {
-    [FRAME_REQUEST] = on_request,
-    [FRAME_SUBSCRIBE] = on_subscribe,
-    [FRAME_UNSUBSCRIBE] = on_unsubscribe,
+    [FRAME_REQUEST] = on_request,   [FRAME_SUBSCRIBE] = on_subscribe, [FRAME_UNSUBSCRIBE] = on_unsubscribe,
+    [FRAME_DATA] = relay_peer_data, [FRAME_END] = relay_peer_end,     [FRAME_CLOSE] = relay_peer_close,
 };
 
 static void peer_frame(void *user, struct peer *peer, const struct frame *frame, const char *data,
@@ -227,6 +241,7 @@ static void peer_gone(void *user, struct peer *peer)
     for (struct keeper_call *call = k->calls; call != NULL; call = call->next)
         if (call->peer == peer)
             call->peer = NULL;
+    relays_peer_gone(k, peer);
 }
 
 const struct peers_handlers server_handlers = { .frame = peer_frame,

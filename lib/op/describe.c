@@ -77,7 +77,7 @@ static bool is_path_parameter(const struct op *op, const char *name)
 
 static bool has_body(const struct op *op)
 {
-    return strcmp(op->method, "GET") != 0 && strcmp(op->method, "DELETE") != 0;
+    return strcmp(op->method, "GET") != 0 && strcmp(op->method, "DELETE") != 0 && !(op->flags & OP_RAW);
 }
 
 /* GPT Actions read one type for each member: "or null" goes, and what is left out is null anyway. */
@@ -151,6 +151,12 @@ static json_t *parameters(const struct op *op, enum document document)
     return list;
 }
 
+static json_t *bytes(void)
+{
+    return json_pack("{s:{s:{s:s, s:s}}}", "application/octet-stream", "schema", "type", "string", "format",
+                     "binary");
+}
+
 /* The body's rows: what is not in the path. NULL where there are none. */
 static json_t *request_body(const struct op *op, enum document document)
 {
@@ -158,6 +164,8 @@ static json_t *request_body(const struct op *op, enum document document)
     bool needed = false;
     size_t index;
 
+    if (op->flags & OP_RAW && !(op->flags & OP_READ_ONLY))
+        return json_pack("{s:b, s:o}", "required", 1, "content", bytes());
     if (!has_body(op))
         return NULL;
     schema = field_to_schema(op->params, false);
@@ -207,8 +215,10 @@ static const struct {
     { "403", "Forbidden", "The token may not do this.", 0, false },
     { "404", "NotFound", "Not known, or another principal's.", OP_ON_WORKSPACE, false },
     { "409", "Conflict", "Not in this state, or in conflict with another request.", 0, false },
+    { "412", "Precondition", "The file has another content than a condition named.", OP_RAW, false },
     { "413", "TooLarge", "The body is too large.", 0, false },
     { "415", "MediaType", "The body is not application/json.", 0, true },
+    { "416", "Range", "The file has none of these bytes.", OP_RAW, false },
     { "422", "Validation", "A field is missing, unknown, of a wrong type or out of bounds.", 0, false },
     { "429", "TooMany", "Too many at once; see Retry-After.", 0, false },
     { "500", "Internal", "A fault of the gateway.", 0, false },
@@ -221,6 +231,9 @@ static const struct {
 
 static json_t *answer(const struct op *op, enum document document)
 {
+    if (op->flags & OP_RAW && op->flags & OP_READ_ONLY)
+        return json_pack("{s:s, s:o}", "description", "The bytes; 206 for a range of them.", "content",
+                         bytes());
     json_t *schema = shaped(field_to_schema(op->result, true), document), *content;
 
     if (op->flags & OP_LIST)

@@ -44,6 +44,8 @@ int op_keep(struct keeper_call *call, const char *operation, const json_t *in, j
     json_auto_t *checked = NULL;
     if (field_check(op->params, "body", NULL, known, &checked, err) < 0)
         return -1;
+    if (op->flags & OP_DEFAULT_WORKSPACE && !json_is_string(json_object_get(checked, "workspace_id")))
+        return error_set(err, ERROR_VALIDATION, "workspace_id: is missing"); /* the worker has chosen one */
     return op->keep(call, checked, ret, err);
 }
 
@@ -63,6 +65,7 @@ void call_clear(struct call *call)
     json_decref(call->kept);
     json_decref(call->result);
     buffer_free(&call->body);
+    buffer_free(&call->blocks);
     free(call->memo);
     memset(call, 0, sizeof *call);
 }

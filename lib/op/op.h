@@ -24,6 +24,10 @@ enum op_flag {
     OP_LIST = 1 << 11,    /* the result is a bare JSON array of `result` rows (A's contract) */
     OP_STREAMS = 1 << 12, /* may answer as server-sent events */
     OP_ADMIN = 1 << 13,
+    OP_DEFAULT_WORKSPACE =
+        1 << 14, /* without workspace_id: the principal's own `default`, made on first use */
+    OP_RAW =
+        1 << 15, /* bytes of a file: the answer of keep is followed by them, or they are the request's body */
 };
 
 struct principal {
@@ -49,6 +53,8 @@ struct op {
     const char *description;   /* may be NULL */
     const struct field *params, *result;
     unsigned flags;
+    const char *data; /* the parameter whose text keep does not see: it goes on as bytes; NULL = none */
+    int keep_ms;      /* how long keep may take; 0 = as long as what only the keeper does */
     /* The half that runs in the workspace's keeper, first, where there is one; see keeper_dispatch for what
      * it returns. NULL = none. */
     int (*keep)(struct keeper_call *call, const json_t *in, json_t **ret, struct error *err);
@@ -81,8 +87,9 @@ struct call {
     json_t *workspace; /* record; owned; NULL without OP_ON_WORKSPACE */
     json_t *kept;      /* the keeper's (or the action's) answer; owned */
     /* result: one of the two */
-    json_t *result;     /* owned */
-    struct buffer body; /* JSON text (REST, MCP) or server-sent events (SSE) */
+    json_t *result;       /* owned */
+    struct buffer body;   /* JSON text (REST, MCP) or server-sent events (SSE) */
+    struct buffer blocks; /* CALL_MCP: the content's blocks (blocks.h); empty = the result as text */
     /* parking */
     struct {
         char exec_id[ID_SIZE];

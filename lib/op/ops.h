@@ -17,5 +17,13 @@ extern const struct op op_exec_events;
 extern const struct op op_exec_status, op_list_execs;
 /* op_steer.c */
 extern const struct op op_exec_input, op_exec_cancel, op_exec_resize;
+/* op_file.c */
+extern const struct op op_read_file, op_write_file;
+/* op_edit.c */
+extern const struct op op_edit_file;
+/* op_raw.c */
+extern const struct op op_download_file, op_upload_file;
+/* op_folder.c */
+extern const struct op op_list_directory, op_make_directory, op_move_file, op_remove_file;
 
 #endif

@@ -72,7 +72,8 @@ static void check_declared(const char *method, const char *path, const struct an
         return;
     }
     const struct op *op = find_op(method, path);
-    if (!op || a->status != 200 || !a->json)
+    bool is_file = op && op->flags & OP_RAW && op->flags & OP_READ_ONLY;
+    if (!op || is_file || a->status != 200 || !a->json)
         return;
     size_t count = op->flags & OP_LIST ? json_array_size(a->json) : 1;
     for (size_t k = 0; k < count; k++) {

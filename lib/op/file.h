@@ -1,0 +1,60 @@
+/* What operations on files share: rows, requests to the agent, results. */
+#ifndef OP_FILE_H
+#define OP_FILE_H
+
+#include "lib/op/rows.h"
+
+#define RAW_KEEP_MS  300000 /* without a byte */
+#define FILE_KEEP_MS 65000  /* a little longer than the agent gives a call */
+
+#define ROW_ITS_WORKSPACE                                                                                    \
+    {                                                                                                        \
+        "workspace_id", FIELD_STRING,                                                                        \
+            .format = &format_workspace_id,                                                                  \
+            .text = "Id of the workspace (ws-...). As a tool's argument it may be "                          \
+                    "left out: then it is your workspace named default, made on "                            \
+                    "first use."                                                                             \
+    }
+#define ROW_PATH(member, said)                                                                               \
+    {                                                                                                        \
+        member, FIELD_STRING, .required = true, FIELD_RANGE(1, 4095), .format = &format_no_nul, .text = said \
+    }
+#define FILE_PATH_TEXT "relative to /workspace, or absolute inside of it; no '..'."
+#define ROW_FILEPATH   ROW_PATH("filepath", "The file: " FILE_PATH_TEXT)
+#define ROW_IF_MATCH                                                                                         \
+    {                                                                                                        \
+        "if_match", FIELD_STRING, .nullable = true, FIELD_RANGE(1, 100), .format = &format_no_nul,           \
+                                  .text = "The hash that the file must have now, as reading it told."        \
+    }
+
+#define ROW_VALIDATE                                                                                         \
+    {                                                                                                        \
+        "validate", FIELD_BOOLEAN,                                                                           \
+            .dflt = "true",                                                                                  \
+            .text = "Refuse a JSON, JSONL, YAML, TOML or Python file whose syntax is "                       \
+                    "broken."                                                                                \
+    }
+#define RESULT_VALIDATED                                                                                     \
+    {                                                                                                        \
+        "validated", FIELD_STRING, .required = true, .choices = file_validated,                              \
+                                   .text = "Was the new content's syntax found right? false: not looked at." \
+    }
+#define RESULT_VALIDATION RESULT_TEXT0("validation", "Why it was skipped, else null.")
+#define FILE_VALIDATION_MEMBERS                                                                              \
+    { "validated", "\"false\"" },                                                                            \
+    {                                                                                                        \
+        "validation", "null"                                                                                 \
+    }
+extern const char *const file_validated[];
+
+/* Bounds the text of an answer: members "max_bytes" and "twice" of the agent's request, from the parameter
+ * max_bytes less what stands around the text. */
+void file_set_room(json_t *request, const struct keeper_call *call, const json_t *in, const char *path);
+
+/* The agent's members in the order of the result; JSON text for those that it left out. NULL-ended. */
+struct file_member {
+    const char *name, *otherwise;
+};
+json_t *file_result(const struct call *call, const struct file_member *members);
+
+#endif

@@ -1,0 +1,166 @@
+/* Bytes of files as they are, of any size, over HTTP. What flows is carried elsewhere (OP_RAW); here is what
+ * is asked for. */
+#include "lib/op/file.h"
+#include "lib/op/ops.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+#define ROW_CONDITION(member, said)                                                                          \
+    {                                                                                                        \
+        member, FIELD_STRING, .nullable = true, FIELD_RANGE(1, 1000), .format = &format_no_nul, .text = said \
+    }
+
+/* ---- down ---- */
+
+static const struct field download_params[] = {
+    ROW_WORKSPACE_ID,
+    ROW_PATH("path", "The file: " FILE_PATH_TEXT),
+    ROW_CONDITION("range", "As the Range header: bytes=FIRST-LAST, bytes=FIRST- or bytes=-COUNT."),
+    ROW_CONDITION("if_match", "As the If-Match header: another content is refused (412)."),
+    ROW_CONDITION("if_none_match", "As the If-None-Match header: this content is answered with 304."),
+    FIELD_END,
+};
+static const struct field download_result[] = {
+    { "bytes", FIELD_STRING, .text = "The answer's body is the bytes, not JSON; its ETag is their hash." },
+    FIELD_END,
+};
+
+/* A number at *at, which moves behind it; -1: none is there. */
+static int64_t take_number(const char **at)
+{
+    char *end;
+    if (!isdigit((unsigned char)**at))
+        return -1;
+    errno = 0;
+    long long number = strtoll(*at, &end, 10);
+    *at = end;
+    return errno == 0 ? number : INT64_MAX;
+}
+
+/* RFC 9110, 14.2: what is no range of bytes, or several, is as if it were not there. */
+static void set_range(json_t *request, const char *range)
+{
+    static const char unit[] = "bytes=";
+    if (!range || strncmp(range, unit, sizeof unit - 1) != 0)
+        return;
+    const char *at = range + sizeof unit - 1;
+    int64_t first = take_number(&at);
+    if (*at++ != '-')
+        return;
+    int64_t last = take_number(&at);
+    if (*at != '\0' || (first < 0 && last < 0) || (first >= 0 && last >= 0 && last < first))
+        return;
+    if (first < 0) {
+        json_object_set_new(request, "suffix", json_integer(last));
+        return;
+    }
+    json_object_set_new(request, "first", json_integer(first));
+    if (last >= 0)
+        json_object_set_new(request, "last", json_integer(last));
+}
+
+static int download_keep(struct keeper_call *call, const json_t *in, json_t **ret, struct error *err)
+{
+    json_t *request =
+        json_pack("{s:s, s:O, s:O, s:O}", "call", "download", "path", json_object_get(in, "path"), "if_match",
+                  json_object_get(in, "if_match"), "if_none_match", json_object_get(in, "if_none_match"));
+    (void)ret;
+    set_range(request, text_of(in, "range"));
+    return keeper_file_call(call, request, err);
+}
+
+const struct op op_download_file = {
+    .id = "downloadWorkspaceFile",
+    .title = "Download file",
+    .toolset = "file",
+    .method = "GET",
+    .path = "/workspaces/{workspace_id}/raw",
+    .summary = "The bytes of a file of any size, or a range of them.",
+    .params = download_params,
+    .result = download_result,
+    .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_NEEDS_SANDBOX | OP_REST_ONLY | OP_RAW,
+    .keep_ms = RAW_KEEP_MS,
+    .keep = download_keep,
+};
+
+/* ---- up ---- */
+
+static const struct field upload_params[] = {
+    ROW_WORKSPACE_ID,
+    ROW_PATH("path", "The file: " FILE_PATH_TEXT),
+    ROW_CONDITION("if_match", "As the If-Match header: only where the file's hash is this one (else 412)."),
+    ROW_CONDITION("if_none_match",
+                  "As the If-None-Match header: * = only where there is no file (else 412)."),
+    FIELD_END,
+};
+static const struct field upload_result[] = {
+    RESULT_WORKSPACE_ID,
+    RESULT_TEXT("path", "The file, from /workspace on."),
+    RESULT_INT("size", "Bytes written."),
+    RESULT_TEXT("hash", "Of the content: its ETag."),
+    RESULT_BOOL("created", "There was no such file before."),
+    RESULT_BOOL("hard_link_broken", "The file had other names, which keep the old content."),
+    FIELD_END,
+};
+
+static int upload_check(const struct config *config, json_t *in, struct error *err)
+{
+    const char *none_match = text_of(in, "if_none_match");
+    (void)config;
+    if (!none_match || strcmp(none_match, "*") == 0)
+        return 0;
+    return error_set(err, ERROR_INVALID, "if_none_match: only * is taken when a file is written");
+}
+
+/* The hash as its ETag has it, or as it is. */
+static json_t *unquoted(const char *text)
+{
+    size_t length = text ? strlen(text) : 0;
+    if (length > 2 && text[0] == '"' && text[length - 1] == '"')
+        return json_stringn(text + 1, length - 2);
+    return text ? json_string(text) : json_null();
+}
+
+static int upload_keep(struct keeper_call *call, const json_t *in, json_t **ret, struct error *err)
+{
+    (void)ret;
+    return keeper_file_call(call,
+                            json_pack("{s:s, s:O, s:b, s:o}", "call", "upload", "path",
+                                      json_object_get(in, "path"), "create_only",
+                                      is_given(in, "if_none_match"), "if_match",
+                                      unquoted(text_of(in, "if_match"))),
+                            err);
+}
+
+static int upload_run(struct call *call, struct error *err)
+{
+    static const struct file_member members[] = {
+        { "path", "\"\"" },
+        { "size", "0" },
+        { "hash", "\"\"" },
+        { "created", "false" },
+        { "hard_link_broken", "false" },
+        { NULL, NULL },
+    };
+    (void)err;
+    call->result = file_result(call, members);
+    return OP_DONE;
+}
+
+const struct op op_upload_file = {
+    .id = "uploadWorkspaceFile",
+    .title = "Upload file",
+    .toolset = "file",
+    .method = "PUT",
+    .path = "/workspaces/{workspace_id}/raw",
+    .summary = "Make or replace a file of any size: the body is its bytes.",
+    .description = "The file is replaced at once, when all bytes are here, or not at all.",
+    .params = upload_params,
+    .result = upload_result,
+    .flags = OP_DESTRUCTIVE | OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_NEEDS_SANDBOX | OP_REST_ONLY | OP_RAW,
+    .keep_ms = RAW_KEEP_MS,
+    .check = upload_check,
+    .keep = upload_keep,
+    .run = upload_run,
+};

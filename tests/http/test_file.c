@@ -1,0 +1,424 @@
+/* Files through a real web server and a real sandbox: as REST and as tools, what one writes and another
+ * reads, what is refused, and that waiting bytes hold nobody up. */
+#include "lib/base/buffer.h"
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static char ws[40];
+
+static void make_workspace(void)
+{
+    workspace_create(the, NULL, ws);
+}
+
+static void end_workspace(void)
+{
+    workspace_terminate(the, ws);
+}
+
+static const char *path_of(const char *rest)
+{
+    static char path[6000];
+    snprintf(path, sizeof path, "/api/workspaces/%s/%s", ws, rest);
+    return path;
+}
+
+static json_t *get(const char *rest)
+{
+    return api(the, 200, "GET", path_of(rest), NULL);
+}
+
+static json_t *post(const char *rest, json_t *body)
+{
+    return api(the, 200, "POST", path_of(rest), body);
+}
+
+static void refused(long status, const char *contains, const char *method, const char *rest, json_t *body)
+{
+    api_refused(the, status, contains, method, path_of(rest), body);
+}
+
+static void expect_output(const char *command, const char *out)
+{
+    struct exec_log log;
+    exec_run_command(the, ws, command, &log);
+    ck_assert_str_eq(log.out, out);
+    exec_log_clear(&log);
+}
+
+/* ---- REST ---- */
+
+START_TEST(what_is_written_is_there_and_read)
+{
+    json_auto_t *made = post("file", make_json("{s:s, s:s}", "filepath", "a/b.txt", "content", "one\ntwo\n"));
+    ck_assert(member_flag(made, "created"));
+    ck_assert_int_eq(member_number(made, "size"), 8);
+    expect_output("cat a/b.txt; stat -c %a a/b.txt", "one\ntwo\n644\n");
+    json_auto_t *got = get("file?filepath=a/b.txt&offset=1&line_numbers=true");
+    ck_assert_str_eq(member_text(got, "content"), "     2\ttwo");
+    ck_assert_str_eq(member_text(got, "hash"), member_text(made, "hash"));
+    refused(409, "exists already", "POST", "file",
+            make_json("{s:s, s:s}", "filepath", "/workspace/a/b.txt", "content", ""));
+    json_auto_t *again = post("file", make_json("{s:s, s:s, s:s}", "filepath", "a/b.txt", "content", "three",
+                                                "if_match", member_text(made, "hash")));
+    ck_assert(!member_flag(again, "created"));
+    refused(409, member_text(again, "hash"), "POST", "file",
+            make_json("{s:s, s:s, s:s}", "filepath", "a/b.txt", "content", "four", "if_match",
+                      member_text(made, "hash")));
+    expect_output("cat a/b.txt; find . -name '.ws-*' | wc -l", "three0\n");
+}
+END_TEST
+
+START_TEST(problems_have_their_status)
+{
+    refused(404, "does not exist", "GET", "file?filepath=none", NULL);
+    refused(400, "'..' is not taken", "GET", "file?filepath=../../etc/passwd", NULL);
+    refused(400, "leads out of the workspace", "GET", "file?filepath=/etc/passwd", NULL);
+    refused(400, "is a folder", "GET", "file?filepath=.", NULL);
+    refused(422, "filepath", "GET", "file", NULL);
+    refused(400, "NUL", "GET", "file?filepath=a%00b", NULL);
+    refused(422, "NUL", "POST", "remove", make_json("{s:s%}", "path", "a\0b", (size_t)3));
+    expect_output("mkfifo f; ln -s /etc out; printf 'a\\0b' > bin", "");
+    refused(400, "is a FIFO", "GET", "file?filepath=f", NULL);
+    refused(400, "leads out", "GET", "files?path=out", NULL);
+    refused(400, "binary data", "GET", "file?filepath=bin", NULL);
+    refused(400, "is a FIFO", "POST", "file",
+            make_json("{s:s, s:s, s:b}", "filepath", "f", "content", "x", "create_only", 0));
+    size_t length = 5242881;
+    char *large = malloc(length + 1);
+    memset(large, 'x', length);
+    large[length] = '\0';
+    refused(413, "MAX_WRITE_SIZE_BYTES", "POST", "file",
+            make_json("{s:s, s:s}", "filepath", "x", "content", large));
+    large[length - 1] = '\0';
+    json_auto_t *most = post("file", make_json("{s:s, s:s}", "filepath", "x", "content", large));
+    ck_assert_int_eq(member_number(most, "size"), 5242880);
+    free(large);
+    expect_output("wc -c < x", "5242880\n");
+}
+END_TEST
+
+START_TEST(a_folder_comes_in_pages)
+{
+    expect_output("mkdir d && cd d && mkdir sub .git && touch $(seq 1000 1999) .hidden", "");
+    long long seen = 0;
+    char rest[600] = "files?path=d&limit=300", last[64] = "";
+    for (bool more = true; more;) {
+        json_auto_t *page = get(rest);
+        size_t index;
+        json_t *entry;
+        ck_assert_int_eq(member_number(page, "total"), 1002);
+        json_array_foreach(json_object_get(page, "entries"), index, entry) {
+            bool folder = member_flag(entry, "directory");
+            ck_assert(folder == (seen == 0));
+            ck_assert(folder || strcmp(last, member_text(entry, "name")) < 0);
+            snprintf(last, sizeof last, "%s", folder ? "" : member_text(entry, "name"));
+            seen++;
+        }
+        more = member_flag(page, "has_more");
+        if (more)
+            snprintf(rest, sizeof rest, "files?path=d&limit=300&cursor=%s", member_text(page, "next_cursor"));
+    }
+    ck_assert_int_eq(seen, 1002);
+}
+END_TEST
+
+START_TEST(things_are_made_moved_and_removed)
+{
+    json_auto_t *made = post("directories", make_json("{s:s}", "path", "a/b"));
+    ck_assert(member_flag(made, "created"));
+    expect_output("echo x > a/b/f", "");
+    json_auto_t *moved = post("move", make_json("{s:s, s:s}", "source", "a/b/f", "destination", "c/g"));
+    ck_assert_str_eq(member_text(moved, "destination"), "c/g");
+    refused(409, "recursive", "POST", "remove", make_json("{s:s}", "path", "c"));
+    json_auto_t *gone = post("remove", make_json("{s:s, s:b}", "path", "c", "recursive", 1));
+    ck_assert(member_flag(gone, "removed"));
+    expect_output("find a c 2>/dev/null | sort", "a\na/b\n");
+}
+END_TEST
+
+START_TEST(a_stopped_workspace_starts_for_a_file)
+{
+    json_decref(post("file", make_json("{s:s, s:s}", "filepath", "kept", "content", "kept")));
+    json_decref(post("stop", json_object()));
+    json_auto_t *got = get("file?filepath=kept");
+    ck_assert_str_eq(member_text(got, "content"), "kept");
+}
+END_TEST
+
+/* A command may end what works for it; the call says so and the next one works. */
+START_TEST(a_command_that_kills_calls_harms_only_them)
+{
+    char ex[40];
+    exec_start_command(the, ws, "while :; do pkill -KILL ws-files; done", ex);
+    for (int i = 0; i < 20; i++) {
+        char body[100];
+        snprintf(body, sizeof body, "{\"filepath\": \"f%d\", \"content\": \"x\"}", i);
+        struct http_options o = { .body = body };
+        struct answer a = http_send(the, "POST", path_of("file"), &o);
+        ck_assert_msg(a.status == 200 || a.status == 503, "%ld %s", a.status, a.body);
+        answer_clear(&a);
+    }
+    char cancel[120];
+    snprintf(cancel, sizeof cancel, "realtime-execs/%s/cancel", ex);
+    json_decref(post(cancel, make_json("{s:s, s:b}", "signal_name", "KILL", "tree", 1)));
+    json_decref(post("file", make_json("{s:s, s:s}", "filepath", "after", "content", "x")));
+    expect_output("ls -a | grep -c '^[.]ws-'", "0\n");
+}
+END_TEST
+
+START_TEST(other_principals_files_do_not_exist)
+{
+    api_refused(the, 404, "no workspace", "GET",
+                "/api/workspaces/ws-00000000000000000000000000000000/file?filepath=x", NULL);
+}
+END_TEST
+
+START_TEST(an_edit_is_made_whole_or_not_at_all)
+{
+    json_decref(post("file", make_json("{s:s, s:s}", "filepath", "a.py", "content",
+                                       "def f():\n    return 1\n\n\ndef g():\n    return 2\n")));
+    json_auto_t *dry = post("edit", make_json("{s:s, s:[{s:s, s:s}], s:b}", "filepath", "a.py", "edits",
+                                              "old", "return 1", "new", "return 10", "dry_run", 1));
+    ck_assert(member_flag(dry, "changed") && member_flag(dry, "dry_run"));
+    refused(400, "NOT written", "POST", "edit",
+            make_json("{s:s, s:[{s:s, s:s}, {s:s, s:s}]}", "filepath", "a.py", "edits", "old", "return 1",
+                      "new", "return 10", "old", "return 2", "new", "return ("));
+    expect_output("grep return a.py", "    return 1\n    return 2\n");
+    json_auto_t *done =
+        post("edit", make_json("{s:s, s:[{s:s, s:s}, {s:s, s:s}]}", "filepath", "a.py", "edits", "old",
+                               "return 1", "new", "return 10", "old", "  return   2", "new", "return 20"));
+    ck_assert_int_eq(member_number(done, "exact"), 1);
+    ck_assert_int_eq(member_number(done, "fuzzy"), 1);
+    ck_assert_str_eq(member_text(done, "validated"), "true");
+    expect_output("python3 -c 'import a; print(a.f(), a.g())'", "10 20\n");
+}
+END_TEST
+
+/* ---- bytes ---- */
+
+static struct answer raw(const char *method, const char *query, const char *header, const char *body,
+                         size_t length)
+{
+    const char *headers[] = { header, NULL };
+    struct http_options o = { .headers = header ? headers : NULL,
+                              .body = body,
+                              .length = length,
+                              .content_type = "application/octet-stream" };
+    char rest[400];
+    snprintf(rest, sizeof rest, "raw?path=%s", query);
+    return http_send(the, method, path_of(rest), &o);
+}
+
+static void expect_raw(long status, const char *body, const char *query, const char *header)
+{
+    struct answer a = raw("GET", query, header, NULL, 0);
+    ck_assert_msg(a.status == status, "%s: %ld %.200s", header ? header : query, a.status, a.body);
+    if (body)
+        ck_assert_str_eq(a.body, body);
+    answer_clear(&a);
+}
+
+START_TEST(bytes_go_up_and_down_as_they_are)
+{
+    enum { LENGTH = 30 << 20 }; /* more than any other body may have */
+    char *bytes = malloc(LENGTH), etag[100];
+    unsigned seed = 1;
+    for (int i = 0; i < LENGTH; i++)
+        bytes[i] = (char)(rand_r(&seed) >> 8);
+    struct answer up = raw("PUT", "up/big", NULL, bytes, LENGTH);
+    ck_assert_msg(up.status == 200, "%ld %.200s", up.status, up.body);
+    ck_assert_int_eq(member_number(up.json, "size"), LENGTH);
+    ck_assert(member_flag(up.json, "created"));
+    struct answer down = raw("GET", "up/big", NULL, NULL, 0);
+    ck_assert_int_eq(down.status, 200);
+    ck_assert_uint_eq(down.length, LENGTH);
+    ck_assert(memcmp(down.body, bytes, LENGTH) == 0);
+    answer_header(&down, "ETag", etag, sizeof etag);
+    char expected[100], command[200];
+    snprintf(expected, sizeof expected, "\"%s\"", member_text(up.json, "hash"));
+    ck_assert_str_eq(etag, expected);
+    snprintf(command, sizeof command, "echo sha256:$(sha256sum < up/big | cut -d' ' -f1)");
+    snprintf(expected, sizeof expected, "%s\n", member_text(up.json, "hash"));
+    expect_output(command, expected);
+    answer_clear(&up);
+    answer_clear(&down);
+    free(bytes);
+}
+END_TEST
+
+START_TEST(ranges_and_conditions_are_honoured)
+{
+    char etag[100], header[200], value[100];
+    struct answer up = raw("PUT", "f", NULL, "0123456789", 10);
+    ck_assert_int_eq(up.status, 200);
+    snprintf(etag, sizeof etag, "\"%s\"", member_text(up.json, "hash"));
+    answer_clear(&up);
+    expect_raw(206, "234", "f", "Range: bytes=2-4");
+    expect_raw(206, "789", "f", "Range: bytes=-3");
+    expect_raw(206, "89", "f", "Range: bytes=8-100");
+    expect_raw(200, "0123456789", "f", "Range: bytes=1-2,4-5");
+    expect_raw(200, "0123456789", "f", "Range: lines=1-2");
+    expect_raw(416, NULL, "f", "Range: bytes=10-");
+    struct answer part = raw("GET", "f", "Range: bytes=2-4", NULL, 0);
+    answer_header(&part, "Content-Range", value, sizeof value);
+    ck_assert_str_eq(value, "bytes 2-4/10");
+    answer_clear(&part);
+    snprintf(header, sizeof header, "If-None-Match: %s", etag);
+    expect_raw(304, "", "f", header);
+    expect_raw(412, NULL, "f", "If-Match: \"sha256:0\"");
+    snprintf(header, sizeof header, "If-Match: %s", etag);
+    expect_raw(200, "0123456789", "f", header);
+    up = raw("PUT", "f", "If-Match: \"sha256:0\"", "x", 1);
+    ck_assert_int_eq(up.status, 412);
+    answer_clear(&up);
+    up = raw("PUT", "f", "If-None-Match: *", "x", 1);
+    ck_assert_int_eq(up.status, 412);
+    answer_clear(&up);
+    up = raw("PUT", "f", header, "new", 3);
+    ck_assert_int_eq(up.status, 200);
+    answer_clear(&up);
+    up = raw("PUT", "empty", NULL, NULL, 0);
+    ck_assert_int_eq(up.status, 200);
+    answer_clear(&up);
+    expect_raw(200, "", "empty", NULL);
+    expect_raw(200, "new", "f", NULL);
+    expect_raw(404, NULL, "none", NULL);
+    expect_raw(400, NULL, "../f", NULL);
+    expect_output("ls -a | grep -c '^[.]ws-'", "0\n");
+}
+END_TEST
+
+START_TEST(a_refused_upload_is_read_away)
+{
+    expect_output("mkfifo f", "");
+    struct answer up = raw("PUT", "f", NULL, "x", 1);
+    ck_assert_int_eq(up.status, 400);
+    answer_clear(&up);
+    size_t length = 3 << 20;
+    char *bytes = calloc(1, length);
+    up = raw("PUT", "f/g", NULL, bytes, length); /* refused before its bytes are read */
+    ck_assert_int_eq(up.status, 400);
+    answer_clear(&up);
+    up = raw("PUT", "good", NULL, bytes, length);
+    ck_assert_int_eq(up.status, 200);
+    answer_clear(&up);
+    free(bytes);
+}
+END_TEST
+
+/* ---- tools ---- */
+
+static json_t *call_tool(const char *name, json_t *arguments)
+{
+    static const char *const headers[] = { "Accept: application/json, text/event-stream",
+                                           "MCP-Protocol-Version: 2025-06-18", NULL };
+    json_t *message = make_json("{s:s, s:i, s:s, s:{s:s, s:o}}", "jsonrpc", "2.0", "id", 1, "method",
+                                "tools/call", "params", "name", name, "arguments", arguments);
+    char *body = json_dumps(message, 0);
+    struct http_options o = { .body = body, .headers = headers, .unchecked = true };
+    struct answer a = http_send(the, "POST", "/mcp", &o);
+    ck_assert_msg(a.status == 200, "%ld %.300s", a.status, a.body);
+    json_t *result = json_incref(json_object_get(a.json, "result"));
+    ck_assert_msg(result != NULL, "%.300s", a.body);
+    free(body);
+    json_decref(message);
+    answer_clear(&a);
+    return result;
+}
+
+static const char *block(const json_t *result, size_t index)
+{
+    return member_text(json_array_get(json_object_get(result, "content"), index), "text");
+}
+
+START_TEST(tools_answer_in_plain_text_and_need_no_workspace)
+{
+    json_auto_t *made = call_tool("write_file", make_json("{s:s, s:s, s:b}", "filepath", "t/é.py", "content",
+                                                          "print(1)\nprint(2)\n", "create_only", 0));
+    ck_assert_str_eq(block(made, 0), "Successfully wrote 18 bytes to t/é.py");
+    json_auto_t *read = call_tool("read_file", make_json("{s:s, s:i}", "filepath", "t/é.py", "limit", 1));
+    ck_assert_str_eq(block(read, 0), "print(1)");
+    ck_assert_str_eq(block(read, 1), "[lines 1-1 of 2; go on with offset 1]");
+    const json_t *structured = json_object_get(read, "structuredContent");
+    ck_assert_int_eq(member_number(structured, "total_lines"), 2);
+    json_auto_t *listed = call_tool("list_directory", make_json("{s:s}", "path", "t"));
+    ck_assert_str_eq(block(listed, 0), "[F] é.py");
+    json_auto_t *edited =
+        call_tool("search_and_replace", make_json("{s:s, s:[{s:s, s:s}]}", "filepath", "t/é.py", "edits",
+                                                  "old", "print(2)", "new", "print(3)"));
+    ck_assert_str_eq(
+        block(edited, 0),
+        "Successfully applied 1 edits (1 exact, 0 fuzzy-matched) to 't/é.py':\n\n--- a/t/é.py\n+++ "
+        "b/t/é.py\n@@ -1,2 +1,2 @@\n print(1)\n-print(2)\n+print(3)\n");
+    json_auto_t *empty = call_tool("directory_create", make_json("{s:s}", "path", "t/empty"));
+    json_auto_t *none = call_tool("list_directory", make_json("{s:s}", "path", "t/empty"));
+    ck_assert_str_eq(block(none, 0), "Directory is empty.");
+    /* All of them used one workspace, which is there for REST too. */
+    json_auto_t *named = api(the, 200, "GET", "/api/workspaces", NULL);
+    size_t index, count = 0;
+    json_t *workspace;
+    json_array_foreach(named, index, workspace)
+        count += !strcmp(member_text(workspace, "workspace_id"), member_text(structured, "workspace_id"));
+    ck_assert_uint_eq(count, 1);
+    (void)empty;
+}
+END_TEST
+
+START_TEST(an_image_is_an_image)
+{
+    expect_output("printf '\\211PNG\\r\\n\\032\\n1234' > p.png", "");
+    json_auto_t *result =
+        call_tool("read_file", make_json("{s:s, s:s}", "workspace_id", ws, "filepath", "p.png"));
+    const json_t *image = json_array_get(json_object_get(result, "content"), 0);
+    ck_assert_str_eq(member_text(image, "type"), "image");
+    ck_assert_str_eq(member_text(image, "mimeType"), "image/png");
+    ck_assert_str_eq(member_text(image, "data"), "iVBORw0KGgoxMjM0");
+    ck_assert(json_is_null(json_object_get(json_object_get(result, "structuredContent"), "data_base64")));
+    json_auto_t *rest = get("file?filepath=p.png");
+    ck_assert_str_eq(member_text(rest, "data_base64"), "iVBORw0KGgoxMjM0");
+}
+END_TEST
+
+START_TEST(a_tools_answer_holds_its_bound)
+{
+    expect_output("seq 1 200000 | sed 's/.*/\"&\" \\\\ é &/' > long", "");
+    json_auto_t *result = call_tool(
+        "read_file", make_json("{s:s, s:s, s:i}", "workspace_id", ws, "filepath", "long", "limit", 150000));
+    char *text = json_dumps(result, JSON_COMPACT);
+    ck_assert_uint_le(strlen(text), 90000);
+    ck_assert_uint_ge(strlen(text), 80000);
+    free(text);
+    struct answer a = http_send(the, "GET", path_of("file?filepath=long&limit=150000"), NULL);
+    ck_assert_uint_le(a.length, 90000);
+    ck_assert_uint_ge(a.length, 85000);
+    answer_clear(&a);
+}
+END_TEST
+
+int main(void)
+{
+    static const char *const environment[] = { "WORKSPACE_LOG_LEVEL=debug", NULL };
+    Suite *suite = suite_create("file");
+    TCase *tests = tcase_create("file");
+    tcase_add_checked_fixture(tests, make_workspace, end_workspace);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, what_is_written_is_there_and_read);
+    tcase_add_test(tests, problems_have_their_status);
+    tcase_add_test(tests, a_folder_comes_in_pages);
+    tcase_add_test(tests, things_are_made_moved_and_removed);
+    tcase_add_test(tests, a_stopped_workspace_starts_for_a_file);
+    tcase_add_test(tests, a_command_that_kills_calls_harms_only_them);
+    tcase_add_test(tests, other_principals_files_do_not_exist);
+    tcase_add_test(tests, an_edit_is_made_whole_or_not_at_all);
+    tcase_add_test(tests, bytes_go_up_and_down_as_they_are);
+    tcase_add_test(tests, ranges_and_conditions_are_honoured);
+    tcase_add_test(tests, a_refused_upload_is_read_away);
+    tcase_add_test(tests, tools_answer_in_plain_text_and_need_no_workspace);
+    tcase_add_test(tests, an_image_is_an_image);
+    tcase_add_test(tests, a_tools_answer_holds_its_bound);
+    suite_add_tcase(suite, tests);
+    return suite_main(suite, environment);
+}
