@@ -242,10 +242,10 @@ analyze: deps
 # queue of fcgi/loop.c under it); in a keeper the one that opens the logs (start.c), the one that flushes them (flusher.c) and the one that watches
 # over memory (driver/local/guard.c); the log's buffer is everybody's (base/log.c). The unit tests and the local driver's contract go through each of
 # them, the HTTP suites through all together: commands (exec), large bodies (refusals), limits (isolation).
-# What the sanitizer itself breaks stays out, all of it without threads: it makes vfork a fork, so the agent is the plain one and its own tests are
+# What the sanitizer itself breaks stays out, all of it without threads, as do the rooms of pure functions: it makes vfork a fork, so the agent is the plain one and its own tests are
 # left out; it has a thread of its own, so doctor may not try a user namespace; it blocks signals in a handler that is left by a jump (tag faults).
 THREADS := build/tsan
-THREAD_TESTS := $(patsubst tests/%.c,$(THREADS)/tests/%,$(filter-out tests/test_agent% tests/test_doctor.c,$(wildcard tests/test_*.c)) \
+THREAD_TESTS := $(patsubst tests/%.c,$(THREADS)/tests/%,$(filter-out tests/test_agent% tests/test_doctor.c $(foreach name,text edit diff syntax,tests/test_$(name).c),$(wildcard tests/test_*.c)) \
 	tests/contract/test_local.c $(foreach name,exec refusals isolation,tests/http/test_$(name).c))
 check-threads: export CK_EXCLUDE_TAGS := timing faults
 check-threads: export CK_TIMEOUT_MULTIPLIER := 4
