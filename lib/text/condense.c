@@ -129,10 +129,10 @@ static void write_summary(const struct condenser *c, const char *how, struct con
     buffer_printf(&ret->text, "; raw: %s]\n", how);
 }
 
-static void run(struct condenser *c, const char *how, struct condensed *ret)
+static void run(struct condenser *c, size_t columns, const char *how, struct condensed *ret)
 {
     struct fold_sink sink = { .context = c, .line = take_line, .rescue = rescue };
-    fold(c->raw, c->length, &sink);
+    fold(c->raw, c->length, columns, &sink);
     flush(c, true);
     ret->lines_before = count_lines(c->raw, c->length);
     ret->lines_after = count_lines(ret->text.data, ret->text.length);
@@ -152,7 +152,7 @@ static bool is_binary(const char *raw, size_t length)
     return count > length / STRAY_NUL;
 }
 
-void condense(const char *raw, size_t length, const char *how, struct condensed *ret)
+void condense(const char *raw, size_t length, size_t columns, const char *how, struct condensed *ret)
 {
     *ret = (struct condensed){ .unchanged = true };
     if (length == 0 || length > CONDENSE_MAX || is_binary(raw, length))
@@ -164,7 +164,7 @@ void condense(const char *raw, size_t length, const char *how, struct condensed 
     c->block->first = true;
     c->progress.shapes = shapes_new();
     buffer_reserve(&c->arena, BLOCK_BYTES);
-    run(c, how, ret);
+    run(c, columns, how, ret);
     ret->unchanged = ret->text.length >= length;
     if (ret->unchanged)
         condensed_free(ret);

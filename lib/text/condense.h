@@ -23,9 +23,10 @@ struct condensed {
     size_t lines_before, lines_after; /* the last line that we add is not counted */
 };
 
-/* Binary output is left unchanged. how says in a few words where the raw bytes are to be had ("exec_id
- * ex-1"). The result is shorter than the raw bytes, or unchanged. */
-void condense(const char *raw, size_t length, const char *how, struct condensed *ret);
+/* Binary output is left unchanged. columns: of the command's terminal, 0 = it wrote to a pipe. how says in a
+ * few words where the raw bytes are to be had ("exec_id ex-1"). The result is shorter than the raw bytes, or
+ * unchanged. */
+void condense(const char *raw, size_t length, size_t columns, const char *how, struct condensed *ret);
 void condensed_free(struct condensed *c);
 #define _cleanup_condensed_ __attribute__((cleanup(condensed_free)))
 

@@ -62,8 +62,8 @@ static bool is_progress(const char *line, size_t length)
     for (size_t at = 0; at < length; at++) {
         const unsigned char *p = (const unsigned char *)line + at;
         percent = percent || (*p == '%' && at > 0 && is_digit(line[at - 1]));
-        count = count ||
-                (*p == '/' && at > 0 && is_digit(line[at - 1]) && at + 1 < length && is_digit(line[at + 1]));
+        count = count || (*p == '/' && at > 0 && (is_digit(line[at - 1]) || line[at - 1] == 'B') &&
+                          at + 1 < length && is_digit(line[at + 1]));
         if (at + 2 < length && is_drawn(p)) {
             run += 2;
             at += 2;

@@ -153,8 +153,9 @@ static void run_control(struct terminal *t, const struct escape *e)
         return set_mode(t, e, e->control == 'h');
     if (e->control == 'u')
         return restore_cursor(t);
-    if (e->private_ || (t->overlay && e->control != 's'))
+    if (e->private_ || (t->overlay && e->control != 's') || e->control == 'm')
         return;
+    screen_settle(s);
     switch (e->control) {
     case 'A':
     case 'B':
@@ -234,6 +235,7 @@ static size_t run(struct terminal *t, const char *data, size_t length)
             screen_go(s, 0, s->y);
         break;
     case '\b':
+        screen_settle(s);
         if (s->x > 0 && !t->overlay)
             screen_go(s, s->x - 1, s->y);
         break;
@@ -245,6 +247,14 @@ static size_t run(struct terminal *t, const char *data, size_t length)
     return 1;
 }
 
+/* Whether a line may need more than a row; where the width is not known, none does. */
+static bool is_too_wide(const struct screen *s, const char *data, size_t length)
+{
+    if (s->columns == FOLD_COLUMNS || length <= s->columns / 8)
+        return false;
+    return length > s->columns || memchr(data, '\t', length) != NULL;
+}
+
 /* A whole line of plain text on an empty last row needs no cells. */
 static size_t plain_line(struct terminal *t, const char *data, size_t run_length, size_t left)
 {
@@ -252,17 +262,18 @@ static size_t plain_line(struct terminal *t, const char *data, size_t run_length
     const struct row *row = screen_row(s, s->y);
     bool empty = s->x == 0 && row->plain == NULL && row->count == 0 && !t->overlay;
     size_t end = run_length < left && data[run_length] == '\r' ? run_length + 1 : run_length;
-    if (!empty || (end < left && data[end] != '\n') || (end == left && end > run_length))
+    if (!empty || is_too_wide(s, data, run_length) || (end < left && data[end] != '\n') ||
+        (end == left && end > run_length))
         return 0;
     t->saved = false;
     screen_plain_line(s, data, run_length);
     return end < left ? end + 1 : end;
 }
 
-void fold(const char *raw, size_t length, const struct fold_sink *sink)
+void fold(const char *raw, size_t length, size_t columns, const struct fold_sink *sink)
 {
     struct terminal t = { .saved = false };
-    screen_begin(&t.screen, sink, length);
+    screen_begin(&t.screen, sink, length, columns);
     for (size_t at = 0; at < length;) {
         size_t text = text_run(raw + at, length - at);
         size_t whole =

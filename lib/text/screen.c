@@ -4,7 +4,7 @@
 
 #include "lib/base/utf8.h"
 
-enum { TAB_WIDTH = 8, WORK_FACTOR = 32, RESCUE_COST = 4, WORK_BASE = 1 << 20 };
+enum { TAB_WIDTH = 8, WORK_FACTOR = 32, RESCUE_COST = 4, JOINED_MAX = 1 << 20, WORK_BASE = 1 << 20 };
 
 struct row *screen_row(struct screen *s, size_t y)
 {
@@ -41,7 +41,7 @@ static bool cell_is_blank(uint32_t cell)
 /* The text of the row's first count cells; valid until the next call. */
 static const char *cells_text(struct screen *s, const struct row *row, size_t count, size_t *ret_length)
 {
-    while (count > 0 && cell_is_blank(row->cells[count - 1]))
+    while (!row->wrapped && count > 0 && cell_is_blank(row->cells[count - 1]))
         count--;
     s->scratch.length = *ret_length = 0;
     char *text = buffer_reserve(&s->scratch, 4 * count + 1);
@@ -61,7 +61,7 @@ static void row_reset(struct row *row)
 {
     row->plain = NULL;
     row->plain_length = row->count = 0;
-    row->completed = row->fresh = false;
+    row->completed = row->fresh = row->wrapped = false;
     row->above.length = 0;
 }
 
@@ -75,12 +75,24 @@ static void emit_above(struct screen *s, const struct row *row)
     }
 }
 
+static void emit_joined(struct screen *s)
+{
+    s->sink->line(s->sink->context, s->joined.data, s->joined.length);
+    s->joined.length = 0;
+}
+
+/* A row that went on in the next one is one line with it. */
 static void emit_row(struct screen *s, struct row *row)
 {
     size_t length;
     emit_above(s, row);
     const char *text = row_text(s, row, &length);
-    s->sink->line(s->sink->context, text, length);
+    if (row->wrapped || s->joined.length > 0)
+        buffer_append(&s->joined, text, length);
+    else
+        s->sink->line(s->sink->context, text, length);
+    if (s->joined.length > 0 && (!row->wrapped || s->joined.length > JOINED_MAX))
+        emit_joined(s);
     row_reset(row);
 }
 
@@ -93,6 +105,8 @@ void screen_scroll_out(struct screen *s)
     bool empty = last->plain == NULL && last->count == 0 && last->above.length == 0;
     for (size_t y = 0; y + empty < s->count; y++)
         emit_row(s, screen_row(s, y));
+    if (s->joined.length > 0)
+        emit_joined(s);
     row_reset(last);
     s->first = s->x = s->y = 0;
     s->count = 1;
@@ -106,6 +120,8 @@ void screen_end(struct screen *s)
         buffer_free(&s->rows[y].above);
     }
     buffer_free(&s->scratch);
+    buffer_free(&s->joined);
+    buffer_free(&s->line);
 }
 
 static void row_reserve(struct row *row, size_t count)
@@ -189,15 +205,37 @@ static void offer(struct screen *s, struct row *row, const char *text, size_t le
     buffer_append_char(&row->above, '\n');
 }
 
-/* Before cells that were printed are lost. */
-static void row_rescue(struct screen *s, struct row *row)
+/* Rows that went on in the next one, whole; valid until the next call. */
+static const char *line_text(struct screen *s, size_t first, size_t last, size_t *ret_length)
 {
-    size_t length;
-    if (!row->fresh || s->sink->rescue == NULL || !screen_afford(s, RESCUE_COST * row->count))
+    if (first == last)
+        return row_text(s, screen_row(s, first), ret_length);
+    s->line.length = 0;
+    for (size_t y = first; y <= last; y++) {
+        const char *text = row_text(s, screen_row(s, y), ret_length);
+        buffer_append(&s->line, text, *ret_length);
+    }
+    *ret_length = s->line.length;
+    return s->line.data;
+}
+
+/* Before cells of a row that were printed are lost: the line that it is of is offered. */
+static void row_rescue(struct screen *s, size_t y)
+{
+    size_t length, first = y, last = y;
+    if (!screen_row(s, y)->fresh || s->sink->rescue == NULL)
         return;
-    row->fresh = false;
-    const char *text = row_text(s, row, &length);
-    offer(s, row, text, length, row->completed);
+    while (first > 0 && screen_row(s, first - 1)->wrapped)
+        first--;
+    while (last + 1 < s->count && screen_row(s, last)->wrapped)
+        last++;
+    size_t cells = last > first ? (last - first + 1) * s->columns : screen_row(s, y)->count;
+    if (!screen_afford(s, RESCUE_COST * cells))
+        return;
+    const char *text = line_text(s, first, last, &length);
+    for (size_t at = first; at <= last; at++)
+        screen_row(s, at)->fresh = false;
+    offer(s, screen_row(s, first), text, length, screen_row(s, first)->completed);
 }
 
 /* A line that was written over a longer one, whose end still stands behind it, is hard to tell from that: it
@@ -212,15 +250,17 @@ static void rescue_over(struct screen *s, struct row *row)
     offer(s, row, text, length, true);
 }
 
-void screen_begin(struct screen *s, const struct fold_sink *sink, size_t input)
+void screen_begin(struct screen *s, const struct fold_sink *sink, size_t input, size_t columns)
 {
     *s = (struct screen){ .sink = sink, .count = 1, .work = input * WORK_FACTOR + WORK_BASE };
+    s->columns = columns == 0 || columns > FOLD_COLUMNS ? FOLD_COLUMNS : columns;
 }
 
 void screen_discard(struct screen *s)
 {
     for (size_t y = 0; y < s->count; y++) {
-        row_rescue(s, row_for_change(s, y));
+        row_for_change(s, y);
+        row_rescue(s, y);
         emit_above(s, screen_row(s, y));
         row_reset(screen_row(s, y));
     }
@@ -262,8 +302,10 @@ void screen_line_feed(struct screen *s)
     rescue_over(s, screen_row(s, s->y));
     s->printed = 0;
     screen_row(s, s->y)->completed = true;
-    if (++s->y < s->count)
+    if (++s->y < s->count) {
+        s->moved = true; /* onto a row that has text */
         return;
+    }
     if (s->count < FOLD_ROWS) {
         s->count++;
         return;
@@ -285,17 +327,19 @@ void screen_plain_line(struct screen *s, const char *text, size_t length)
 
 void screen_print(struct screen *s, uint32_t cell)
 {
-    if (s->x >= FOLD_COLUMNS) {
+    if (s->x >= s->columns) {
+        row_for_change(s, s->y)->wrapped = true;
         screen_line_feed(s);
         s->x = 0;
     }
     struct row *row = row_for_change(s, s->y);
     if (s->x < row->count) {
         if (s->moved)
-            row_rescue(s, row);
+            row_rescue(s, s->y);
         untab(row, s->x);
     }
     s->moved = false;
+    row->wrapped = row->wrapped && s->x + 1 < s->columns;
     pad_to_cursor(s, row);
     row_reserve(row, s->x + 1);
     row->cells[s->x++] = cell;
@@ -309,12 +353,17 @@ void screen_tab(struct screen *s)
 {
     struct row *row = row_for_change(s, s->y);
     size_t stop = (s->x / TAB_WIDTH + 1) * TAB_WIDTH;
-    if (s->x >= row->count && s->x < FOLD_COLUMNS) {
+    if (s->x >= row->count && stop < s->columns) {
         pad_to_cursor(s, row);
         row_put_tab(row, &s->x);
     } else {
-        s->x = stop < FOLD_COLUMNS ? stop : FOLD_COLUMNS - 1;
+        s->x = stop < s->columns ? stop : s->columns - 1;
     }
+}
+
+void screen_settle(struct screen *s)
+{
+    s->x = s->x < s->columns ? s->x : s->columns - 1;
 }
 
 void screen_go(struct screen *s, size_t x, size_t y)
@@ -324,7 +373,7 @@ void screen_go(struct screen *s, size_t x, size_t y)
     if (y > s->y)
         screen_row(s, s->y)->completed = true;
     s->printed = y == s->y ? s->printed : 0;
-    s->x = x < FOLD_COLUMNS ? x : FOLD_COLUMNS - 1;
+    s->x = x < s->columns ? x : s->columns - 1;
     s->y = y;
     if (y >= s->count)
         s->count = y + 1;
@@ -336,14 +385,16 @@ void screen_erase(struct screen *s, size_t y, size_t begin, size_t end)
     end = end < row->count ? end : row->count;
     if (begin >= end || !screen_afford(s, end - begin))
         return;
-    row_rescue(s, row);
+    row_rescue(s, y);
     untab(row, begin);
     if (end < row->count)
         untab(row, end);
     for (size_t at = begin; at < end; at++)
         row->cells[at] = ' ';
-    if (end == row->count)
+    if (end == row->count) {
         row->count = begin;
+        row->wrapped = false;
+    }
 }
 
 void screen_delete(struct screen *s, size_t y, size_t begin, size_t count)
@@ -351,7 +402,8 @@ void screen_delete(struct screen *s, size_t y, size_t begin, size_t count)
     struct row *row = row_for_change(s, y);
     if (begin >= row->count || !screen_afford(s, row->count))
         return;
-    row_rescue(s, row);
+    row_rescue(s, y);
+    row->wrapped = false;
     count = count < row->count - begin ? count : row->count - begin;
     for (size_t at = 0; at < row->count; at++)
         untab(row, at);
@@ -365,12 +417,13 @@ void screen_insert(struct screen *s, size_t y, size_t begin, size_t count)
     struct row *row = row_for_change(s, y);
     if (begin >= row->count || !screen_afford(s, row->count))
         return;
-    row_rescue(s, row);
+    row_rescue(s, y);
     for (size_t at = 0; at < row->count; at++)
         untab(row, at);
-    count = count < FOLD_COLUMNS - begin ? count : FOLD_COLUMNS - begin;
+    row->wrapped = false;
+    count = count < s->columns - begin ? count : s->columns - begin;
     size_t kept =
-        row->count - begin < FOLD_COLUMNS - begin - count ? row->count - begin : FOLD_COLUMNS - begin - count;
+        row->count - begin < s->columns - begin - count ? row->count - begin : s->columns - begin - count;
     row_reserve(row, begin + count + kept);
     memmove(row->cells + begin + count, row->cells + begin, kept * sizeof *row->cells);
     for (size_t at = begin; at < begin + count; at++)

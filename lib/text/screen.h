@@ -17,6 +17,7 @@ struct row {
     size_t count, capacity;
     bool completed;      /* the cursor has left it downwards */
     bool fresh;          /* printed to since it was last offered for rescue */
+    bool wrapped;        /* what was printed went on in the next row */
     struct buffer above; /* rescued lines, each with its end */
 };
 
@@ -29,10 +30,13 @@ struct screen {
     bool moved;                 /* by other means than printing and line feeds since the last rescue */
     bool absolute;              /* an absolute move has begun a page */
     size_t work;                /* cells that may still be moved, erased or looked at for rescue */
+    size_t columns;
     struct buffer scratch;
+    struct buffer line;   /* for rescue */
+    struct buffer joined; /* rows that went on in the next, of which that is still on the screen */
 };
 
-void screen_begin(struct screen *s, const struct fold_sink *sink, size_t input);
+void screen_begin(struct screen *s, const struct fold_sink *sink, size_t input, size_t columns);
 void screen_end(struct screen *s); /* hands out what is left, and frees */
 struct row *screen_row(struct screen *s, size_t y);
 /* The cursor's row, which is empty: becomes text, which outlives the screen, and the cursor goes to the next.
@@ -41,6 +45,9 @@ void screen_plain_line(struct screen *s, const char *text, size_t length);
 void screen_print(struct screen *s, uint32_t cell);
 void screen_tab(struct screen *s);
 void screen_line_feed(struct screen *s); /* down, scrolling; the column stays */
+/* After printing in the last column the cursor stands beyond it, until the next thing is printed or it is
+ * moved. */
+void screen_settle(struct screen *s);
 void screen_go(struct screen *s, size_t x, size_t y);
 void screen_scroll_out(struct screen *s); /* everything; the cursor is at the top then */
 void screen_discard(struct screen *s);    /* everything but what is rescued */

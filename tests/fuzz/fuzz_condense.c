@@ -4,7 +4,9 @@
 #include "lib/text/fold.h"
 #include "tests/fuzz/input.h"
 
-#define NEEDLE "error: needle 4711 is lost"
+/* The first byte says how wide the terminal is. */
+#define COLUMNS(data) ((size_t)(unsigned char)(data)[0] % 130)
+#define NEEDLE        "error: needle 4711 is lost"
 
 static void take_line(void *context, const char *data, size_t length)
 {
@@ -16,7 +18,7 @@ static void check_fold(const char *data, size_t length)
 {
     struct buffer shown = BUFFER_INIT;
     struct fold_sink sink = { .context = &shown, .line = take_line };
-    fold(data, length, &sink);
+    fold(data, length, COLUMNS(data), &sink);
     holds(shown.length == 0 || memchr(shown.data, 0x1B, shown.length) == NULL);
     holds(shown.length == 0 || memchr(shown.data, '\r', shown.length) == NULL);
     buffer_free(&shown);
@@ -25,8 +27,8 @@ static void check_fold(const char *data, size_t length)
 static void check_same(const char *data, size_t length)
 {
     struct condensed one, two;
-    condense(data, length, "how", &one);
-    condense(data, length, "how", &two);
+    condense(data, length, COLUMNS(data), "how", &one);
+    condense(data, length, COLUMNS(data), "how", &two);
     holds(one.unchanged ? one.text.length == 0 : one.text.length < length);
     holds(one.unchanged == two.unchanged && one.text.length == two.text.length);
     holds(one.text.length == 0 || memcmp(one.text.data, two.text.data, one.text.length) == 0);
@@ -44,7 +46,7 @@ static void check_needle(const char *data, size_t length)
     buffer_append(&raw, data, at);
     buffer_append_text(&raw, "\x1b\\\x18\r\n\x1b[?1049l\n" NEEDLE "\n");
     buffer_append(&raw, data + at, length - at);
-    condense(raw.data, raw.length, "how", &c);
+    condense(raw.data, raw.length, COLUMNS(data), "how", &c);
     holds(c.unchanged || memmem(c.text.data, c.text.length, NEEDLE, strlen(NEEDLE)) != NULL);
     condensed_free(&c);
     buffer_free(&raw);

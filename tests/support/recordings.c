@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #define FOLDER "tests/cases/outputs/"
-enum { RECORDING_MAX = 400000 };
+enum { RECORDING_MAX = 500000, TERMINAL_COLUMNS = 120 };
 
 static bool load_one(struct recordings *all, const char *name, const char *kind, const char *half,
                      const char *how)
@@ -16,6 +16,7 @@ static bool load_one(struct recordings *all, const char *name, const char *kind,
     _cleanup_error_ struct error err = ERROR_INIT;
     struct recording new = { .reported = strcmp(half, "report") == 0 };
     snprintf(new.name, sizeof new.name, "%s.%s", name, how);
+    new.columns = strcmp(how, "pty") == 0 ? TERMINAL_COLUMNS : 0;
     snprintf(new.kind, sizeof new.kind, "%s", kind);
     _cleanup_free_ char *path = xasprintf(FOLDER "%s", new.name);
     if (access(path, R_OK) < 0)

@@ -8,9 +8,10 @@
 #include <stdbool.h>
 
 struct recording {
-    char name[64]; /* git-clone.pty */
-    char kind[24]; /* git, tests, build ...; see INDEX */
-    bool reported; /* of the half that nothing is tuned on */
+    char name[64];  /* git-clone.pty */
+    char kind[24];  /* git, tests, build ...; see INDEX */
+    bool reported;  /* of the half that nothing is tuned on */
+    size_t columns; /* of its terminal, 0 = a pipe */
     struct buffer raw;
 };
 

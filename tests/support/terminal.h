@@ -5,8 +5,9 @@
 #include "lib/base/buffer.h"
 
 /* The rows at the end, without trailing blanks and trailing empty rows. Knows printing ASCII, tab, CR, LF,
- * BS, CSI A-G, J (0, 1), K, P, @, X, s, u and m, titles; at most TERMINAL_ROWS rows of TERMINAL_COLUMNS. */
+ * BS, CSI A-G, J (0, 1), K, P, @, X, s, u and m, titles; at most TERMINAL_ROWS rows of columns (0 =
+ * TERMINAL_COLUMNS). A row that went on in the next is one line with it. */
 enum { TERMINAL_ROWS = 128, TERMINAL_COLUMNS = 600 };
-void terminal_show(const char *data, size_t length, struct buffer *out);
+void terminal_show(const char *data, size_t length, size_t columns, struct buffer *out);
 
 #endif
