@@ -705,6 +705,20 @@ START_TEST(hostile_sizes_are_bounded)
 }
 END_TEST
 
+START_TEST(nothing_may_be_null)
+{
+    const struct bytes nothing = { NULL, 0 };
+    _cleanup_edit_result_ struct edit_result result = EDIT_RESULT_INIT, filled = EDIT_RESULT_INIT;
+    struct edit same = { nothing, nothing, false, 0 }, fill = { nothing, B("a"), false, 0 };
+    ck_assert_int_eq(apply(nothing, &same, 1, &result, NULL), 0);
+    ck_assert_uint_eq(result.bytes.length, 0);
+    ck_assert_int_eq(apply(nothing, &fill, 1, &filled, NULL), 0);
+    ck_assert_uint_eq(filled.bytes.length, 1);
+    struct edit other = { B("a"), nothing, false, 0 };
+    ck_assert_int_lt(apply(nothing, &other, 1, &result, NULL), 0);
+}
+END_TEST
+
 /* More places than are looked at one by one. */
 START_TEST(places_among_many_alike)
 {
@@ -804,6 +818,7 @@ int main(void)
     tcase_set_timeout(large, 120);
     tcase_add_test(large, a_hundred_edits_of_five_megabytes);
     tcase_add_loop_test(large, hostile_sizes_are_bounded, 0, (int)N_ELEMENTS(hostile));
+    tcase_add_test(cases, nothing_may_be_null);
     tcase_add_test(cases, places_among_many_alike);
     tcase_add_test(cases, very_many_places);
     tcase_add_test(large, the_result_is_bounded);

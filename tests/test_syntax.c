@@ -259,6 +259,18 @@ START_TEST(answers_are_hostile)
 }
 END_TEST
 
+START_TEST(nothing_may_be_null)
+{
+    static const char *const paths[] = { "a.json", "a.jsonc", "a.jsonl", "a.yaml", "a.py", "a.toml", "a" };
+    for (size_t i = 0; i < N_ELEMENTS(paths); i++) {
+        struct syntax_verdict verdict, empty;
+        syntax_check(paths[i], (struct bytes){ NULL, 0 }, &verdict);
+        syntax_check(paths[i], (struct bytes){ "", 0 }, &empty);
+        ck_assert_int_eq(verdict.outcome, empty.outcome);
+    }
+}
+END_TEST
+
 START_TEST(what_was_broken_may_stay_so)
 {
     struct syntax_verdict before, after, fine;
@@ -322,6 +334,7 @@ int main(void)
     tcase_add_loop_test(cases, judged_by_python, 0, (int)N_ELEMENTS(asked));
     tcase_add_test(cases, python_is_on_its_own);
     tcase_add_test(cases, answers_are_hostile);
+    tcase_add_test(cases, nothing_may_be_null);
     tcase_add_test(cases, what_was_broken_may_stay_so);
     suite_add_tcase(suite, cases);
     tcase_set_tags(sizes, "timing");

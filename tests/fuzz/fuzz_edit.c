@@ -5,7 +5,7 @@
 #include "tests/support/plain_edit.h"
 #include "tests/support/plain_patch.h"
 
-enum { EDITS_MOST = 4, SIZE_MOST = 4000, LIMIT = 1 << 20 };
+enum { EDITS_MOST = 4, SIZE_MOST = 600, LIMIT = 1 << 20 };
 
 static void check_spans(struct bytes file, const struct edit_result *result)
 {

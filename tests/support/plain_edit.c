@@ -30,12 +30,14 @@ static bool same(int a, int b)
 
 static void add(struct plain *plain, int symbol)
 {
-    plain->at = xreallocarray(plain->at, plain->count + 1, sizeof(*plain->at));
+    if ((plain->count & (plain->count - 1)) == 0)
+        plain->at = xreallocarray(plain->at, plain->count > 0 ? plain->count * 2 : 1, sizeof(*plain->at));
     plain->at[plain->count++] = symbol;
 }
 
 static void parse(struct plain *ret, struct bytes text, bool cr_only)
 {
+    ret->at = xreallocarray(ret->at, 1, sizeof(*ret->at));
     for (size_t i = 0; i < text.length; i++) {
         unsigned char c = (unsigned char)text.data[i];
         bool crlf = c == '\r' && i + 1 < text.length && text.data[i + 1] == '\n';

@@ -11,14 +11,15 @@ struct bytes {
     size_t length;
 };
 
-static inline struct bytes bytes_from(struct bytes b, size_t at)
-{
-    return (struct bytes){ b.data + at, b.length - at };
-}
-
+/* Nothing may be NULL, and stays so. */
 static inline struct bytes bytes_cut(struct bytes b, size_t at, size_t length)
 {
-    return (struct bytes){ b.data + at, length };
+    return (struct bytes){ b.data != NULL ? b.data + at : NULL, length };
+}
+
+static inline struct bytes bytes_from(struct bytes b, size_t at)
+{
+    return bytes_cut(b, at, b.length - at);
 }
 
 static inline bool bytes_equal(struct bytes a, struct bytes b)

@@ -5,7 +5,7 @@
 #include "lib/base/memory.h"
 
 /* Windows that are compared one by one before the whole text is taken apart. */
-enum { TRIES = 64 };
+enum { TRIES = 64, LOOK_AHEAD = 4096 };
 
 void matches_free(struct matches *matches)
 {
@@ -27,11 +27,18 @@ void matches_add(struct matches *matches, size_t at, size_t length)
     matches->items[matches->count++] = (struct match){ at, length };
 }
 
+/* Looks ahead a little, then twice as far each time: matches may be many, and what memmem(3) does before it
+ * looks, or a sanitizer does for it, should not be for the whole rest each time. wanted is not empty. */
 static size_t next_exact(struct bytes text, struct bytes wanted, size_t at)
 {
-    const char *found =
-        at < text.length ? memmem(text.data + at, text.length - at, wanted.data, wanted.length) : NULL;
-    return found != NULL ? (size_t)(found - text.data) : text.length;
+    for (size_t ahead = LOOK_AHEAD; at < text.length && text.length - at >= wanted.length; ahead *= 2) {
+        size_t rest = text.length - at, size = ahead < rest - wanted.length ? ahead + wanted.length : rest;
+        const char *found = memmem(text.data + at, size, wanted.data, wanted.length);
+        if (found != NULL)
+            return (size_t)(found - text.data);
+        at += size - wanted.length + 1;
+    }
+    return text.length;
 }
 
 void find_exact(struct bytes text, struct bytes wanted, struct matches *ret)

@@ -136,6 +136,8 @@ void view_replace(struct view *view, const struct view_splice *splices, size_t c
 {
     size_t at = 0, end_index = 0;
     spare->text.length = spare->ends.length = 0;
+    buffer_reserve(&spare->text, 1);
+    buffer_reserve(&spare->ends, 1);
     for (size_t i = 0; i < count; i++) {
         keep(view, spare, &at, &end_index, splices[i].at);
         end_index += lines_count_ends(bytes_cut(view_text(view), at, splices[i].length));
