@@ -75,6 +75,7 @@ static const struct {
     { "abcdefgh\r\nij\r\n", "abcdefgh\nij\n", 8 }, /* a full row needs no other */
     { "a long line stays one\r\n", "a long line stays one\n", 8 },
     { "\x1b[1ma long line stays one\x1b[m\r\n", "a long line stays one\n", 8 },
+    { "\x1b[1m12345678\x1b[Kabc\r\n", "12345678abc\n", 8 },
     { "12345678abc\x1b[A\x1b[2K\rx\x1b[B\x1b[2K", "x\n", 8 },
     { "bar 1   bar 2   \r\x1b[2K\x1b[1A\x1b[2Kdone\r\n", "done\n", 8 },
 };

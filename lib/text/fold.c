@@ -127,6 +127,7 @@ static void set_mode(struct terminal *t, const struct escape *e, bool on)
 static void move(struct terminal *t, char control, size_t by)
 {
     struct screen *s = &t->screen;
+    screen_settle(s);
     size_t up = by < s->y ? s->y - by : 0, left = by < s->x ? s->x - by : 0;
     switch (control) {
     case 'A':
@@ -155,7 +156,6 @@ static void run_control(struct terminal *t, const struct escape *e)
         return restore_cursor(t);
     if (e->private_ || (t->overlay && e->control != 's') || e->control == 'm')
         return;
-    screen_settle(s);
     switch (e->control) {
     case 'A':
     case 'B':

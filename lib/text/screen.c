@@ -197,12 +197,13 @@ static struct row *row_for_change(struct screen *s, size_t y)
     return row;
 }
 
-static void offer(struct screen *s, struct row *row, const char *text, size_t length, bool completed)
+static bool offer(struct screen *s, struct row *row, const char *text, size_t length, bool completed)
 {
     if (length == 0 || !s->sink->rescue(s->sink->context, text, length, completed))
-        return;
+        return false;
     buffer_append(&row->above, text, length);
     buffer_append_char(&row->above, '\n');
+    return true;
 }
 
 /* Rows that went on in the next one, whole; valid until the next call. */
@@ -219,7 +220,8 @@ static const char *line_text(struct screen *s, size_t first, size_t last, size_t
     return s->line.data;
 }
 
-/* Before cells of a row that were printed are lost: the line that it is of is offered. */
+/* Before cells of a row that were printed are lost: the line that it is of is offered, and its rows. A whole
+ * screen of bars may be one line: it counts as completed only row by row. */
 static void row_rescue(struct screen *s, size_t y)
 {
     size_t length, first = y, last = y;
@@ -232,10 +234,15 @@ static void row_rescue(struct screen *s, size_t y)
     size_t cells = last > first ? (last - first + 1) * s->columns : screen_row(s, y)->count;
     if (!screen_afford(s, RESCUE_COST * cells))
         return;
-    const char *text = line_text(s, first, last, &length);
     for (size_t at = first; at <= last; at++)
         screen_row(s, at)->fresh = false;
-    offer(s, screen_row(s, first), text, length, screen_row(s, first)->completed);
+    const char *text = line_text(s, first, last, &length);
+    if (last > first && offer(s, screen_row(s, first), text, length, false))
+        return;
+    for (size_t at = first; at <= last; at++) {
+        text = row_text(s, screen_row(s, at), &length);
+        offer(s, screen_row(s, at), text, length, screen_row(s, at)->completed);
+    }
 }
 
 /* A line that was written over a longer one, whose end still stands behind it, is hard to tell from that: it
@@ -328,7 +335,9 @@ void screen_plain_line(struct screen *s, const char *text, size_t length)
 void screen_print(struct screen *s, uint32_t cell)
 {
     if (s->x >= s->columns) {
-        row_for_change(s, s->y)->wrapped = true;
+        struct row *full = row_for_change(s, s->y);
+        pad_to_cursor(s, full);
+        full->wrapped = true;
         screen_line_feed(s);
         s->x = 0;
     }

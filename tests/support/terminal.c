@@ -20,7 +20,7 @@ static void blank(struct terminal *t, int y, int begin, int end)
 {
     for (int x = begin; x < end && x < t->columns; x++)
         t->cells[y][x] = ' ';
-    t->wrapped[y] = t->wrapped[y] && end < t->columns;
+    t->wrapped[y] = t->wrapped[y] && (end < t->columns || begin >= t->columns);
 }
 
 static void control(struct terminal *t, char what)
@@ -29,8 +29,9 @@ static void control(struct terminal *t, char what)
     char *row = t->cells[t->y];
     if (what == 'm')
         return;
-    t->x = clamp(t->x, t->columns - 1);
-    t->wrapped[t->y] = t->wrapped[t->y] && what != 'P' && what != '@';
+    if (strchr("ABCDEFG", what) != NULL)
+        t->x = clamp(t->x, t->columns - 1);
+    t->wrapped[t->y] = t->wrapped[t->y] && (t->x == t->columns || (what != 'P' && what != '@'));
     switch (what) {
     case 'A':
     case 'F':
