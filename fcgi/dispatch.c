@@ -218,14 +218,20 @@ void dispatch_keep(struct flight *f, const json_t *value)
     keep_value(f, value);
 }
 
-static void keep_value(struct flight *f, const json_t *value)
+/* Nobody else has value, which may be changed. */
+static void take_value(struct flight *f, json_t *value)
 {
     json_decref(f->kept);
-    f->kept = value ? json_deep_copy(value) : json_object();
+    f->kept = value;
     note_exec(f, f->kept);
     if (f->op->action != OP_ACTION_TERMINATE) /* there the old record is all that is left */
         json_decref(STEAL(f->workspace));
     dispatch_go_on(f);
+}
+
+static void keep_value(struct flight *f, const json_t *value)
+{
+    take_value(f, value ? json_deep_copy(value) : json_object());
 }
 
 static void kept(void *user, const json_t *ret, const struct error *err)
@@ -235,7 +241,7 @@ static void kept(void *user, const json_t *ret, const struct error *err)
     if (err)
         fail(f, err);
     else
-        keep_value(f, ret);
+        take_value(f, ret ? json_incref((json_t *)ret) : json_object());
 }
 
 /* The text that does not go with the parameters but behind them. */

@@ -3,6 +3,7 @@
  * must not know what a call does. Streams of the agent from RELAY_STREAMS on are these; execs have those
  * below. */
 #include "lib/keeper/internal.h"
+#include "lib/schema/field.h"
 
 #define RELAYS_MAX    128
 #define CONSUME_ABOVE (256u << 10)
@@ -193,14 +194,24 @@ static void answer(struct relay *r, const json_t *ret, const struct error *err)
     keeper_reply(call, ret, err);
 }
 
+/* The agent's words go on as they are, once it is seen that they are bounded JSON: parsing and printing a
+ * large answer again would take longer than all else. */
 static void on_reply(struct relay *r, const char *data, size_t length)
 {
-    json_auto_t *message = json_loadb(data, length, JSON_ALLOW_NUL, NULL);
-    const json_t *ret = json_object_get(message, "ret");
     _cleanup_error_ struct error err = ERROR_INIT;
-    if (ret == NULL)
-        error_unpack(&err, json_object_get(message, "error"));
-    answer(r, ret, ret == NULL ? &err : NULL);
+    struct keeper_call *call = r->call;
+    if (call == NULL)
+        return;
+    if (field_scan_json(data, length, &err) < 0) {
+        answer(r, NULL, &err);
+        return;
+    }
+    if (call->peer != NULL)
+        channel_send(peer_channel(call->peer), FRAME_REPLY, 0, call->stream, data, length);
+    r->call = NULL;
+    call->relay = NULL;
+    call->peer = NULL; /* it is answered */
+    keeper_reply(call, NULL, NULL);
 }
 
 static void on_data(struct keeper *k, struct relay *r, const struct frame *frame, const char *data,

@@ -12,7 +12,7 @@ static const struct field list_params[] = {
     ROW_ITS_WORKSPACE,
     { "path", FIELD_STRING, FIELD_RANGE(1, 4095), .format = &format_no_nul, .dflt = "\".\"",
       .text = "The folder: " FILE_PATH_TEXT },
-    { "limit", FIELD_INTEGER, FIELD_RANGE(1, 10000), .dflt = "500", .text = "Entries at most." },
+    { "limit", FIELD_INTEGER, FIELD_RANGE(1, 5000), .dflt = "500", .text = "Entries at most." },
     { "cursor", FIELD_STRING, .nullable = true, FIELD_RANGE(0, 400), .format = &format_base64,
       .text = "next_cursor of the page before." },
     ROW_MAX_BYTES,

@@ -14,6 +14,8 @@
 #define SHORT_MS    60000
 #define TRANSFER_MS 300000
 #define REPLY_FD    3
+#define PIPE_USUAL  (60u << 10)
+#define PIPE_LARGE  (256 << 10)
 
 static const struct file_kind kinds[] = {
     { "read", FILE_SHORT, SHORT_MS, file_read },
@@ -69,8 +71,12 @@ void file_call_reply(struct file_call_context *call, const json_t *ret, const st
         file_call_reply(call, NULL, &large);
         return;
     }
-    if (io_write_all(call->reply_fd, &told, sizeof told, NULL) == 0)
-        io_write_all(call->reply_fd, text, length, NULL);
+    _cleanup_buffer_ struct buffer out = BUFFER_INIT; /* one piece, so that PID 1 is woken once */
+    buffer_append(&out, &told, sizeof told);
+    buffer_append(&out, text, length);
+    if (out.length > PIPE_USUAL)
+        fcntl(call->reply_fd, F_SETPIPE_SZ, PIPE_LARGE);
+    io_write_all(call->reply_fd, out.data, out.length, NULL);
     close(STEAL_FD(call->reply_fd));
 }
 

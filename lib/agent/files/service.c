@@ -14,6 +14,8 @@
 #define RUNNING_MAX   8          /* of each kind at once */
 #define WAITING_MAX   256        /* beyond those: refused */
 #define REPLY_QUEUED  (1u << 20) /* control that waits in the channel: a reply waits for less */
+#define REPLY_PIECE   (256u << 10)
+#define REPLY_LEAST   4096 /* most replies are shorter: one read */
 #define CLOSED_BROKEN 1
 
 /* A call's reply as its process writes it: its length, then JSON. */
@@ -177,17 +179,18 @@ static size_t reply_wanted(struct file_call *call)
     memcpy(&reply->length, reply->text.data, sizeof reply->length);
     if (reply->length > FRAME_MESSAGE_MAX)
         reply->length = 0;
-    return reply->length + sizeof reply->length - reply->text.length;
+    size_t whole = sizeof reply->length + reply->length;
+    return reply->text.length < whole ? whole - reply->text.length : 0;
 }
 
 static void on_reply(void *user, short events)
 {
     struct file_call *call = user;
-    size_t wanted = reply_wanted(call);
+    size_t wanted = reply_wanted(call), most = wanted < REPLY_LEAST ? REPLY_LEAST : wanted;
     (void)events;
-    if (wanted > FRAME_PAYLOAD_MAX)
-        wanted = FRAME_PAYLOAD_MAX;
-    ssize_t got = read(call->reply.source.fd, buffer_reserve(&call->reply.text, wanted), wanted);
+    if (most > REPLY_PIECE)
+        most = REPLY_PIECE;
+    ssize_t got = read(call->reply.source.fd, buffer_reserve(&call->reply.text, most), most);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got > 0)
