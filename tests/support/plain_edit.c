@@ -265,6 +265,7 @@ static void store(const struct plain *text, bool has_bom, struct buffer *ret)
 enum plain_outcome plain_edit(struct bytes file, const struct edit *edits, size_t count, struct buffer *ret)
 {
     _cleanup_plain_ struct plain text = { NULL, 0 };
+    file = bytes_placed(file);
     bool has_bom = file.length >= 3 && memcmp(file.data, "\xEF\xBB\xBF", 3) == 0;
     bool has_lf = file.length > 0 && memchr(file.data, '\n', file.length) != NULL;
     enum plain_outcome outcome = PLAIN_DONE;
@@ -273,8 +274,8 @@ enum plain_outcome plain_edit(struct bytes file, const struct edit *edits, size_
     for (size_t i = 0; i < count && outcome == PLAIN_DONE; i++) {
         _cleanup_plain_ struct plain old = { NULL, 0 }, new = { NULL, 0 };
         bool cr_only = file_end == END_CR;
-        parse(&old, edits[i].old, cr_only);
-        parse(&new, edits[i].new, cr_only);
+        parse(&old, bytes_placed(edits[i].old), cr_only);
+        parse(&new, bytes_placed(edits[i].new), cr_only);
         outcome = apply_one(&text, &edits[i], &old, &new, file_end);
     }
     store(&text, has_bom, ret);

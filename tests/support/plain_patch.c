@@ -65,6 +65,8 @@ static bool apply_hunk(struct bytes *old, struct bytes *diff, size_t old_count, 
 bool plain_patch(struct bytes old, struct bytes diff, struct buffer *ret)
 {
     size_t old_line = 0, new_line = 0, start[2], count[2];
+    old = bytes_placed(old);
+    diff = bytes_placed(diff);
     if (diff.length > 0 && (!begins(take_line(&diff), "--- a/") || !begins(take_line(&diff), "+++ b/")))
         return false;
     while (diff.length > 0) {

@@ -11,10 +11,15 @@ struct bytes {
     size_t length;
 };
 
-/* Nothing may be NULL, and stays so. */
+/* At the doors of the room: nothing may come as NULL, behind them it is a place. */
+static inline struct bytes bytes_placed(struct bytes b)
+{
+    return b.data != NULL ? b : (struct bytes){ "", 0 };
+}
+
 static inline struct bytes bytes_cut(struct bytes b, size_t at, size_t length)
 {
-    return (struct bytes){ b.data != NULL ? b.data + at : NULL, length };
+    return (struct bytes){ b.data + at, length };
 }
 
 static inline struct bytes bytes_from(struct bytes b, size_t at)

@@ -133,7 +133,7 @@ static void put_line(struct diff *diff, char mark, struct bytes line)
     if (!diff->is_cut && line.length + 1 <= room_left(diff)) {
         buffer_append_char(diff->out, mark);
         buffer_append(diff->out, line.data, line.length);
-        if (line.length == 0 || line.data[line.length - 1] != '\n')
+        if (bytes_find(line, 0, '\n') == line.length)
             buffer_append_text(diff->out, "\n\\ No newline at end of file\n");
         return;
     }
@@ -227,7 +227,9 @@ static void put_path(struct buffer *out, const char *mark, const char *path)
 void diff_append(struct bytes old, struct bytes new, const struct edit_span *spans, size_t count,
                  const char *path, size_t limit, struct buffer *ret)
 {
-    struct diff diff = { .old = old, .new = new, .out = ret, .start = ret->length, .limit = limit };
+    struct diff diff = {
+        .old = bytes_placed(old), .new = bytes_placed(new), .out = ret, .start = ret->length, .limit = limit
+    };
     find_atoms(&diff, spans, count);
     if (diff.count > 0) {
         put_path(ret, "--- a/", path);

@@ -57,10 +57,10 @@ static bool skip_bom(struct bytes *text)
 
 static void texts_load(struct texts *texts, const struct job *job, const struct edit *edit)
 {
-    struct bytes old = edit->old;
+    struct bytes old = bytes_placed(edit->old);
     texts->old_had_bom = job->original.has_bom && skip_bom(&old);
     view_load_part(&texts->old, old, job->original.cr_only);
-    view_load_part(&texts->new, edit->new, job->original.cr_only);
+    view_load_part(&texts->new, bytes_placed(edit->new), job->original.cr_only);
 }
 
 /* new comes right behind the file's mark and brings one. */
@@ -264,7 +264,7 @@ int edit_apply(struct bytes original, const struct edit *edits, size_t count, si
                                                           0 };
     if (count == 0)
         return error_set(err, ERROR_INVALID, "'edits' has no edit");
-    job_start(&job, original, limit);
+    job_start(&job, bytes_placed(original), limit);
     for (size_t i = 0; i < count; i++)
         if (apply_one(&job, &edits[i], i, err) < 0)
             return -1;

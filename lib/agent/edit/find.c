@@ -162,7 +162,7 @@ void find_lines(struct bytes text, struct bytes wanted, enum lines_grade grade, 
 {
     __attribute__((cleanup(pattern_free))) struct pattern pattern;
     pattern_make(&pattern, wanted, grade);
-    if (pattern.anchor.length == 0 || find_by_anchor(&pattern, text, ret))
+    if (pattern.count == 0 || pattern.anchor.length == 0 || find_by_anchor(&pattern, text, ret))
         return;
     matches_free(ret);
     find_by_hashes(&pattern, text, ret);

@@ -174,7 +174,7 @@ static size_t find_lines_like(struct bytes text, struct bytes wanted, struct nea
     _cleanup_free_ struct pairs *pairs = xcalloc(1, sizeof(*pairs));
     size_t count = 0, index = 0, scores[NEAREST_MOST + 1];
     struct bytes line;
-    struct nearest kept[NEAREST_MOST + 1];
+    struct nearest kept[NEAREST_MOST + 1] = { { .first = 0 } };
     pairs_fill(pairs, compared_part(longest_line(wanted)));
     for (size_t at = 0; line_next(text, &at, &line); index++) {
         size_t score = likeness(pairs, compared_part(line)), place = count;

@@ -121,6 +121,7 @@ static void let_templates_pass(const struct judge *judge, struct bytes content, 
 void syntax_check(const char *path, struct bytes content, struct syntax_verdict *ret)
 {
     const struct judge *judge = find_judge(path);
+    content = bytes_placed(content);
     if (judge == NULL)
         verdict_skipped(ret, "nothing here knows the syntax of files with this name");
     else if (is_utf16(content))
@@ -241,6 +242,7 @@ static void read_bad(const struct judge *judge, const char *text, struct syntax_
 void syntax_answer(const char *path, struct bytes content, struct bytes answer, struct syntax_verdict *ret)
 {
     const struct judge *judge = find_judge(path);
+    content = bytes_placed(content);
     size_t length = answer.length < SYNTAX_ANSWER_MOST ? answer.length : SYNTAX_ANSWER_MOST;
     _cleanup_free_ char *text = xstrndup(length > 0 ? answer.data : "", length);
     if (judge == NULL || judge->check != NULL) {

@@ -40,8 +40,7 @@ void yaml_check(struct bytes content, struct syntax_verdict *ret)
         verdict_skipped(ret, "there is no memory to read it");
         return;
     }
-    const char *data = content.data != NULL ? content.data : "";
-    yaml_parser_set_input_string(&parser, (const unsigned char *)data, content.length);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)content.data, content.length);
     verdict_valid(ret);
     while (!at_end && ret->outcome == SYNTAX_VALID) {
         if (!yaml_parser_parse(&parser, &event)) {
