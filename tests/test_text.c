@@ -613,6 +613,21 @@ START_TEST(failures_stay_whole)
 }
 END_TEST
 
+/* Compilers colour what they write to a terminal, and nothing more: 700 warnings, many wider than it. */
+START_TEST(a_terminal_shows_what_a_pipe_got)
+{
+    _cleanup_condensed_ struct condensed c = { 0 };
+    struct recordings all;
+    recordings_load(&all);
+    const struct recording *terminal = recording_named(&all, "gcc-warn.pty"),
+                           *piped = recording_named(&all, "gcc-warn.pipe");
+    condensed_wide(&terminal->raw, terminal->columns, &c);
+    ck_assert_uint_ge(c.text.length, piped->raw.length);
+    ck_assert(memcmp(c.text.data, piped->raw.data, piped->raw.length) == 0);
+    recordings_free(&all);
+}
+END_TEST
+
 /* Each line that a terminal shows and that tells of a failure stands in the result. */
 struct lookup {
     struct recogniser *recogniser;
@@ -717,6 +732,7 @@ int main(void)
     tcase_add_test(whole, binary_output_is_left_unchanged);
     tcase_add_test(whole, little_is_left_unchanged);
     tcase_add_loop_test(whole, failures_stay_whole, 0, (int)N_ELEMENTS(whole_failures));
+    tcase_add_test(whole, a_terminal_shows_what_a_pipe_got);
     tcase_add_test(whole, every_recorded_failure_stays);
     tcase_add_test(whole, what_went_wrong_survives);
     tcase_add_test(whole, never_longer_and_always_the_same);
