@@ -133,6 +133,8 @@ static size_t *make_fallbacks(const uint64_t *hashes, size_t count)
 
 static void find_by_hashes(const struct pattern *pattern, struct bytes text, struct matches *ret)
 {
+    if (pattern->count == 0)
+        return;
     _cleanup_free_ uint64_t *hashes = xreallocarray(NULL, pattern->count, sizeof(*hashes));
     for (size_t i = 0; i < pattern->count; i++)
         hashes[i] = line_hash(pattern->lines[i], pattern->grade);
@@ -162,7 +164,7 @@ void find_lines(struct bytes text, struct bytes wanted, enum lines_grade grade, 
 {
     __attribute__((cleanup(pattern_free))) struct pattern pattern;
     pattern_make(&pattern, wanted, grade);
-    if (pattern.count == 0 || pattern.anchor.length == 0 || find_by_anchor(&pattern, text, ret))
+    if (pattern.anchor.length == 0 || find_by_anchor(&pattern, text, ret))
         return;
     matches_free(ret);
     find_by_hashes(&pattern, text, ret);
