@@ -3,8 +3,11 @@
 #include "lib/base/buffer.h"
 #include "tests/support/suite.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 
 static char ws[40];
 
@@ -314,6 +317,55 @@ START_TEST(a_refused_upload_is_read_away)
 }
 END_TEST
 
+/* A slow client of a large file, in a process of its own; returns when bytes have come. */
+static pid_t download_slowly(const char *to)
+{
+    char url[8000], authorization[200];
+    struct stat stat;
+    expect_output("truncate -s 300M big", "");
+    snprintf(url, sizeof url, "%s%s", instance_url(the), path_of("raw?path=big"));
+    snprintf(authorization, sizeof authorization, "Authorization: Bearer %s", instance_token(the));
+    pid_t pid = fork();
+    if (pid == 0) {
+        execlp("curl", "curl", "-s", "--limit-rate", "10M", "-o", to, "-H", authorization, url, NULL);
+        _exit(127);
+    }
+    for (long long end = now_ms() + 30000; lstat(to, &stat) < 0 || stat.st_size == 0;) {
+        ck_assert_int_lt(now_ms(), end);
+        sleep_ms(20);
+    }
+    return pid;
+}
+
+START_TEST(a_download_that_breaks_off_is_seen)
+{
+    char to[300];
+    int status;
+    snprintf(to, sizeof to, "%s/download", instance_state(the));
+    pid_t pid = download_slowly(to);
+    ck_assert_uint_ge(instance_signal(the, "keep", SIGKILL), 1);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 18, "curl: %d", status); /* a part of it came */
+    unlink(to);
+}
+END_TEST
+
+START_TEST(a_client_that_goes_ends_its_download)
+{
+    char to[300];
+    snprintf(to, sizeof to, "%s/download", instance_state(the));
+    pid_t pid = download_slowly(to);
+    expect_output("pgrep -c ws-files", "1\n");
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    expect_output(
+        "for i in $(seq 100); do pgrep ws-files >/dev/null || break; sleep 0.1; done; pgrep -c ws-files; "
+        "true",
+        "0\n");
+    unlink(to);
+}
+END_TEST
+
 /* ---- tools ---- */
 
 static json_t *call_tool(const char *name, json_t *arguments)
@@ -421,6 +473,8 @@ int main(void)
     tcase_add_test(tests, bytes_go_up_and_down_as_they_are);
     tcase_add_test(tests, ranges_and_conditions_are_honoured);
     tcase_add_test(tests, a_refused_upload_is_read_away);
+    tcase_add_test(tests, a_download_that_breaks_off_is_seen);
+    tcase_add_test(tests, a_client_that_goes_ends_its_download);
     tcase_add_test(tests, tools_answer_in_plain_text_and_need_no_workspace);
     tcase_add_test(tests, an_image_is_an_image);
     tcase_add_test(tests, a_tools_answer_holds_its_bound);
