@@ -283,6 +283,9 @@ fmt:
 nightly: check
 	@$(MAKE) --no-print-directory check SANITIZE=address,undefined
 	@$(MAKE) --no-print-directory bench
+	@$(MAKE) --no-print-directory analyze
+	@$(MAKE) --no-print-directory check-threads
+	@$(MAKE) --no-print-directory check-valgrind
 	@$(MAKE) --no-print-directory soak SOAK_SECONDS=300
 	@$(MAKE) --no-print-directory chaos
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=300
