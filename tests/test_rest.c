@@ -155,6 +155,17 @@ START_TEST(refusals_have_their_status)
 }
 END_TEST
 
+/* What is told from a path alone, before there is an operation, is what the rows say. */
+START_TEST(bodies_follow_where_the_rows_say)
+{
+    for (const struct op *const *op = ops; *op; op++) {
+        struct request r = { .method = (char *)(*op)->method, .path = (char *)(*op)->path };
+        bool takes = (*op)->flags & OP_RAW && strcmp((*op)->method, "PUT") == 0;
+        ck_assert_msg(rest_follows(&r) == takes, "%s", (*op)->id);
+    }
+}
+END_TEST
+
 START_TEST(every_problem_is_named)
 {
     struct sent *s = caller_send(the, "POST", "/api/workspaces?q=1", NULL,
@@ -307,6 +318,7 @@ int main(void)
     tcase_add_test(pure, a_forgotten_mount_is_hinted_at_once);
     tcase_add_checked_fixture(served, setup, teardown);
     tcase_add_loop_test(served, refusals_have_their_status, 0, N_ELEMENTS(refusals));
+    tcase_add_test(pure, bodies_follow_where_the_rows_say);
     tcase_add_test(served, every_problem_is_named);
     tcase_add_test(served, big_bodies_are_parsed_apart);
     tcase_add_test(served, options_say_what_is_allowed);
