@@ -5,6 +5,7 @@
 
 #define PRUNE_EVERY_MS       60000
 #define PRUNE_TIGHT_EVERY_MS 2000
+#define PRUNE_MORE_MS        20 /* between the steps of one pruning: commands go on between them */
 #define PRUNE_FILL           0.8
 #define IDLE_ENFORCE_MS      1000 /* while no exec runs: what they left behind is looked at less often */
 
@@ -113,7 +114,8 @@ static void prune(struct keeper *k, int64_t now)
     _cleanup_error_ struct error err = ERROR_INIT;
     int64_t before_us = steady_look(&k->clock) - k->config->event_log_ttl * 1000000;
     size_t removed = 0;
-    if (events_prune(k->events, before_us, &removed, &err) < 0)
+    int more = events_prune(k->events, before_us, &removed, &err);
+    if (more < 0)
         log_debug("%s: cannot prune the log: %s", k->workspace_id, err.message);
     if (removed > 0) {
         flusher_mark(k->flusher);
@@ -122,7 +124,7 @@ static void prune(struct keeper *k, int64_t now)
     bool tight = k->journal.full || events_fill(k->events) > PRUNE_FILL;
     int64_t every_ms = prune_every_ms(k);
     bool soon = (removed > 0 || tight) && PRUNE_TIGHT_EVERY_MS < every_ms;
-    k->prune_ms = now + (soon ? PRUNE_TIGHT_EVERY_MS : every_ms);
+    k->prune_ms = now + (more > 0 ? PRUNE_MORE_MS : soon ? PRUNE_TIGHT_EVERY_MS : every_ms);
 }
 
 /* ---- execs ---- */
