@@ -174,6 +174,13 @@ int dispatch_run(struct service *s, struct call *call, struct error *err)
     return OP_DONE;
 }
 
+void dispatch_take_blocks(struct flight *f, const struct call *call)
+{
+    f->blocks.length = 0;
+    buffer_append(&f->blocks, call->blocks.data, call->blocks.length);
+    f->failed = call->failed;
+}
+
 void dispatch_go_on(struct flight *f)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
@@ -193,8 +200,7 @@ void dispatch_go_on(struct flight *f)
     if (rc == OP_MORE)
         stream_go_on(f, &call);
     else if (rc == OP_DONE) {
-        f->blocks = call.blocks;
-        call.blocks = (struct buffer)BUFFER_INIT;
+        dispatch_take_blocks(f, &call);
         dispatch_finish(f, call.body.data, call.body.length, NULL);
     } else if (rc == OP_FAILED)
         fail(f, &err);

@@ -81,6 +81,7 @@ struct flight {
     char *key;
     json_t *in, *kept, *workspace;
     struct buffer blocks; /* of an MCP answer; empty = its text alone */
+    bool failed;          /* of an MCP answer: it tells of a failure */
     void *memo;
     struct raw *raw; /* of OP_RAW */
     uint64_t number; /* of the keeper's answer that it waits for; 0 = none */
@@ -112,6 +113,8 @@ void dispatch_body(struct flight *f, const char *data, size_t length, bool last)
 int dispatch_fill(struct flight *f, struct call *call, struct error *err);
 /* Runs the worker's half; after OP_DONE call->body is the text. */
 int dispatch_run(struct service *s, struct call *call, struct error *err);
+/* What of a call's answer is not its text. */
+void dispatch_take_blocks(struct flight *f, const struct call *call);
 /* A run of f with all that may come of it: an answer, parking, a piece. */
 void dispatch_go_on(struct flight *f);
 /* The keeper's answer, copied, then the worker's half. */

@@ -332,7 +332,7 @@ static struct parking *parking_new(struct watched *e, struct call *call)
 /* Everybody in p whose deadline is not after that (INT64_MAX = all) gets the answer; p is freed when none is
  * left. Each is moved to the end before it is looked at, so that whatever an answer sets off may take others
  * out of the list. */
-static void answer_until(struct parking *p, int64_t until_ms, const char *text, size_t length,
+static void answer_until(struct parking *p, int64_t until_ms, const struct call *call,
                          const struct error *err)
 {
     p->busy = true;
@@ -343,7 +343,9 @@ static void answer_until(struct parking *p, int64_t until_ms, const char *text, 
         if (f->deadline_ms > until_ms)
             continue;
         leave(f);
-        dispatch_finish(f, text, length, err);
+        if (err == NULL)
+            dispatch_take_blocks(f, call);
+        dispatch_finish(f, call->body.data, call->body.length, err);
     }
     p->busy = false;
     if (p->count == 0)
@@ -385,7 +387,7 @@ static void run_parking(struct parking *p, bool last, int64_t until_ms)
     _cleanup_error_ struct error err = ERROR_INIT;
     struct call call;
     if (unpack(p, f, &call, &err) < 0) {
-        answer_until(p, INT64_MAX, NULL, 0, &err);
+        answer_until(p, INT64_MAX, &call, &err);
         return;
     }
     call.last = last;
@@ -397,8 +399,7 @@ static void run_parking(struct parking *p, bool last, int64_t until_ms)
     else if (rc == OP_MORE)
         answer_apart(p, &call);
     else
-        answer_until(p, last ? until_ms : INT64_MAX, call.body.data, call.body.length,
-                     rc == OP_DONE ? NULL : &err);
+        answer_until(p, last ? until_ms : INT64_MAX, &call, rc == OP_DONE ? NULL : &err);
     call_clear(&call);
 }
 
@@ -413,7 +414,7 @@ static void run_page(void *user)
     if (f->blocked)
         return;
     if (unpack(p, f, &call, &err) < 0) {
-        answer_until(p, INT64_MAX, NULL, 0, &err);
+        answer_until(p, INT64_MAX, &call, &err);
         return;
     }
     int rc = dispatch_run(f->service, &call, &err);
@@ -421,7 +422,7 @@ static void run_page(void *user)
         pack(p, &call);
         send_page(f, &call);
     } else {
-        answer_until(p, INT64_MAX, call.body.data, call.body.length, rc == OP_DONE ? NULL : &err);
+        answer_until(p, INT64_MAX, &call, rc == OP_DONE ? NULL : &err);
     }
     call_clear(&call);
 }

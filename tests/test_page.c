@@ -3,6 +3,7 @@
 #include "lib/base/base64.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/base/lines.h"
 #include "lib/base/utf8.h"
 #include "lib/op/op.h"
 #include "lib/op/output.h"
@@ -556,7 +557,9 @@ END_TEST
 
 static void collect(size_t max_bytes, bool twice, struct output *ret)
 {
-    const struct output_request request = { head.id, max_bytes, 120000, twice };
+    const struct output_request request = {
+        .exec_id = head.id, .max_bytes = max_bytes, .max_chars = 120000, .twice = twice
+    };
     _cleanup_error_ struct error err = ERROR_INIT;
 
     ck_assert_msg(output_collect(reader, &request, ret, &err) == 0, "%s", err.message);
@@ -598,7 +601,7 @@ END_TEST
 static void check_cut(const struct buffer *shown, const char *data, size_t length)
 {
     char *text = xmalloc(shown->length + 1), *marker;
-    unsigned long long left, cursor;
+    unsigned long long left, lines, cursor;
     char id[ID_SIZE];
     size_t front, back;
 
@@ -606,13 +609,15 @@ static void check_cut(const struct buffer *shown, const char *data, size_t lengt
     text[shown->length] = '\0';
     marker = memmem(text, shown->length, "\n... [", 6);
     ck_assert_ptr_nonnull(marker);
-    ck_assert_int_eq(sscanf(marker, "\n... [%llu bytes left out: read events of %35s from cursor %llu] ...",
-                            &left, id, &cursor),
-                     3);
+    ck_assert_int_eq(
+        sscanf(marker, "\n... [%llu bytes and %llu lines left out: read events of %35s from cursor %llu] ...",
+               &left, &lines, id, &cursor),
+        4);
     ck_assert_str_eq(id, head.id);
     front = (size_t)(marker - text);
     back = shown->length - front - (size_t)(strstr(marker, "] ...\n") + 6 - marker);
     ck_assert_uint_eq(front + back + left, length);
+    ck_assert_uint_eq(lines, lines_count(data + front, left));
     ck_assert(!memcmp(text, data, front));
     ck_assert(!memcmp(text + shown->length - back, data + length - back, back));
     ck_assert_uint_gt(front, 0);
@@ -692,10 +697,11 @@ START_TEST(test_output_middle)
     ck_assert(output.truncated[0] && output.truncated[1]);
     ck_assert_uint_le(encoded(&output, _i), 88000);
     ck_assert_uint_eq(output.next_cursor, output.head.exit_seq);
-    ck_assert_int_eq(sscanf(buffer_text(&output.streams[1]),
-                            "first\n... [%llu bytes left out: read events of %*35s from cursor %llu] ...\n",
-                            &left, &cursor),
-                     2);
+    ck_assert_int_eq(
+        sscanf(buffer_text(&output.streams[1]),
+               "first\n... [%llu bytes and 0 lines left out: read events of %*35s from cursor %llu] ...\n",
+               &left, &cursor),
+        2);
     ck_assert_uint_eq(left, 9);
     const char *marker = strstr(buffer_text(&output.streams[0]), "\n... [");
     ck_assert_ptr_nonnull(marker);
@@ -733,7 +739,7 @@ START_TEST(test_output_uncounted)
 
     fill(data, 1000000, 9);
     begin_exec();
-    head.counted = false;
+    head.counted = head.counted_lines = false;
     write_output(EVENT_STDOUT, data, 1000000);
     end_exec();
     collect(88000, false, &output);
@@ -743,7 +749,7 @@ START_TEST(test_output_uncounted)
     ck_assert_ptr_nonnull(strstr(buffer_text(&output.streams[1]), wanted));
     output_clear(&output);
     begin_exec();
-    head.counted = false;
+    head.counted = head.counted_lines = false;
     write_output(EVENT_STDOUT, data, 100000); /* head and tail meet: nothing else is needed */
     end_exec();
     collect(88000, false, &output);
@@ -781,7 +787,7 @@ START_TEST(test_output_dropped)
                                 &dropped[i]),
                          1);
         ck_assert_uint_eq(dropped[i], output.head.stream_dropped[i]);
-        ck_assert(marker && sscanf(marker, "\n... [%llu bytes left out", &left) == 1);
+        ck_assert(marker && sscanf(marker, "\n... [%llu bytes and", &left) == 1);
         size_t lines =
             (size_t)(strchr(text, '\n') + 1 - text) + (size_t)(strstr(marker, "] ...\n") + 6 - marker);
         ck_assert_uint_eq(dropped[i] + left + output.streams[i].length - lines, written);

@@ -159,6 +159,9 @@ START_TEST(a_head_keeps_every_member)
         .stream_bytes = { 12, 13 },
         .stream_dropped = { 14, 15 },
         .counted = true,
+        .stream_lines = { 16, 17 },
+        .stream_lines_dropped = { 18, 19 },
+        .counted_lines = true,
         .reason = "ENOENT: no such file",
     };
     memcpy(full.id, head.id, ID_SIZE);
@@ -171,6 +174,7 @@ START_TEST(a_head_keeps_every_member)
     format_head(&read, b);
     ck_assert_mem_eq(a, b, sizeof a);
     ck_assert(read.counted && read.stream_bytes[1] == 13 && read.stream_dropped[0] == 14);
+    ck_assert(read.counted_lines && read.stream_lines[1] == 17 && read.stream_lines_dropped[0] == 18);
     ck_assert(read.has_returncode && read.timed_out && read.oom_killed && read.cancel_requested &&
               read.waiting_for_input && read.pty && read.stdin_closed);
     ck_assert_int_eq(read.state, EXEC_CANCELLED);
@@ -664,6 +668,8 @@ static bool add_to_streams(void *user, const struct event *event)
     uint64_t *kept = user;
     if ((event->type == EVENT_STDOUT || event->type == EVENT_STDERR) && !(event->flags & EVENT_LATE))
         kept[event->type == EVENT_STDERR] += event->length;
+    for (size_t at = 0; at < event->length; at++)
+        kept[2 + (event->type == EVENT_STDERR)] += event->data[at] == '\n';
     return true;
 }
 
@@ -672,7 +678,7 @@ START_TEST(streams_are_counted)
 {
     struct events_writer *w = logs_open(scratch, workspace, 1 << 20, 200000);
     struct exec_head head, read;
-    uint64_t written[2] = { 0 }, kept[2] = { 0 };
+    uint64_t written[2] = { 0 }, kept[4] = { 0 }, lines[2] = { 0 }; /* kept: bytes, then lines */
     logs_add(w, &head);
     for (size_t i = 0; i < 600; i++) {
         char text[1000];
@@ -680,6 +686,8 @@ START_TEST(streams_are_counted)
         bool is_stderr = i % 3 == 0;
         memset(text, 'x', length);
         text[length] = '\0';
+        for (size_t at = i % 11; at < length; at += 1 + i % 37, lines[is_stderr]++)
+            text[at] = '\n';
         logs_append_text(w, &head, is_stderr ? EVENT_STDERR : EVENT_STDOUT, 0, text);
         written[is_stderr] += length;
         if (i % 50 == 0)
@@ -688,11 +696,13 @@ START_TEST(streams_are_counted)
     logs_finish(w, &head, 5);
     logs_append_text(w, &head, EVENT_STDOUT, EVENT_LATE, "late output is not counted");
     ck_assert_int_eq(events_get_exec(events_writer_reader(w), head.id, &read, &err), 0);
-    ck_assert(read.counted && read.dropped_events > 0);
+    ck_assert(read.counted && read.counted_lines && read.dropped_events > 0);
     ck_assert_int_eq(events_read(events_writer_reader(w), head.id, 0, &read, add_to_streams, kept, &err), 0);
     for (int i = 0; i < 2; i++) {
         ck_assert_uint_eq(read.stream_bytes[i], written[i]);
         ck_assert_uint_eq(read.stream_bytes[i] - read.stream_dropped[i], kept[i]);
+        ck_assert_uint_eq(read.stream_lines[i], lines[i]);
+        ck_assert_uint_eq(read.stream_lines[i] - read.stream_lines_dropped[i], kept[2 + i]);
     }
     events_writer_close(w);
 }

@@ -108,7 +108,7 @@ static void take_answer(void *user, struct flight *f, const char *text, size_t l
     if (err)
         mcp_append_call_error(&slot->text, slot->era, err);
     else
-        mcp_append_call_result(&slot->text, slot->op, slot->era, &f->blocks, text, length);
+        mcp_append_call_result(&slot->text, slot->op, slot->era, &f->blocks, f->failed, text, length);
     buffer_append_char(&slot->text, '}');
     close_one(slot->post);
 }

@@ -200,7 +200,7 @@ static void append_text_block(struct buffer *out, const char *text, size_t lengt
 }
 
 void mcp_append_call_result(struct buffer *out, const struct op *op, enum era era,
-                            const struct buffer *blocks, const char *text, size_t length)
+                            const struct buffer *blocks, bool failed, const char *text, size_t length)
 {
     bool list = (op->flags & OP_LIST) != 0;
     buffer_append_char(out, '{');
@@ -214,7 +214,8 @@ void mcp_append_call_result(struct buffer *out, const struct op *op, enum era er
     }
     buffer_append_text(out, list ? ",\"structuredContent\":{\"result\":" : ",\"structuredContent\":");
     buffer_append(out, text, length);
-    buffer_append_text(out, list ? "},\"isError\":false}" : ",\"isError\":false}");
+    buffer_append_text(out, list ? "}" : "");
+    buffer_append_text(out, failed ? ",\"isError\":true}" : ",\"isError\":false}");
 }
 
 /* "ValidationError: a: ... (and 1 more)", then each problem on a line of its own. */

@@ -16,9 +16,9 @@ const struct buffer *mcp_tools_list(struct mcp_tools *t, const char *sets);
 int mcp_tools_check_headers(struct mcp_tools *t, const struct op *op, const struct request *r,
                             const json_t *arguments, struct rpc_error *err);
 /* The result object of tools/call, appended: text is the operation's result as JSON, which is its content too
- * where there are no blocks. */
+ * where there are no blocks. failed: it tells of a failure. */
 void mcp_append_call_result(struct buffer *out, const struct op *op, enum era era,
-                            const struct buffer *blocks, const char *text, size_t length);
+                            const struct buffer *blocks, bool failed, const char *text, size_t length);
 void mcp_append_call_error(struct buffer *out, enum era era, const struct error *err);
 /* What every modern result has: "resultType" and the server's name, with a comma behind. */
 void mcp_append_result_head(struct buffer *out, enum era era);

@@ -90,6 +90,7 @@ struct call {
     json_t *result;       /* owned */
     struct buffer body;   /* JSON text (REST, MCP) or server-sent events (SSE) */
     struct buffer blocks; /* CALL_MCP: the content's blocks (blocks.h); empty = the result as text */
+    bool failed;          /* CALL_MCP: what the result tells is a failure of the tool */
     /* parking */
     struct {
         char exec_id[ID_SIZE];

@@ -1,12 +1,8 @@
 /* Starting commands: the short synchronous one, and the realtime one that answers with a handle at once.
  * Knows how a request becomes an exec and how its end becomes an answer; reading and steering a running one
  * is op_realtime.c's. */
-#include "lib/base/clock.h"
-#include "lib/base/process.h"
 #include "lib/op/ops.h"
-#include "lib/op/output.h"
-#include "lib/op/render.h"
-#include "lib/op/rows.h"
+#include "lib/op/outcome.h"
 
 /* ---- keeper halves ---- */
 
@@ -61,110 +57,46 @@ static const struct field exec_params[] = {
     ROW_SECRET_NAMES("the command"),
     ROW_ENV,
     ROW_PTY,
-    { "wait_seconds", FIELD_NUMBER, FIELD_RANGE(0, 60), .clamp = true, .dflt = "25",
-      .text =
-          "How long to wait for the end; after that the answer has state running, and the command goes on." },
+    ROW_WAIT_FOR_END,
+    ROW_COMPACT("false"),
     ROW_MAX_BYTES,
     FIELD_END,
 };
 static const struct field exec_result[] = {
-    RESULT_SANDBOX_ID,
-    RESULT_RETURNCODE,
-    RESULT_TEXT("stdout", "What it wrote; with pty all of it."),
-    RESULT_TEXT("stderr", "What it wrote to stderr."),
-    RESULT_BOOL("stdout_truncated",
-                "The middle of stdout was left out; a line in it says how much and where to read it."),
-    RESULT_BOOL("stderr_truncated", "The same for stderr."),
-    RESULT_WORKSPACE_ID,
-    RESULT_EXEC_STATE,
-    RESULT_TEXT0("signal", "Name of the signal that ended it, such as KILL."),
-    RESULT_BOOL("timed_out", "timeout_seconds ended it."),
-    RESULT_BOOL("oom_killed", "The memory limit ended a process of it."),
-    RESULT_INT0("duration_ms", "How long it ran; null while it runs."),
-    RESULT_EXEC_ID,
-    RESULT_INT("next_cursor", "Where its events go on."),
-    RESULT_TEXT0("reason", "Why it failed to start or was lost."),
+    OUTCOME_ROWS("What it wrote; with pty all of it.", "What it wrote to stderr."),
     FIELD_END,
 };
-
-static void render_outcome(struct buffer *out, const struct exec_head *head)
-{
-    bool over = head->exit_seq > 0;
-
-    render_text(out, "state",
-                exec_state_name(over || !exec_state_is_terminal(head->state) ? head->state : EXEC_RUNNING));
-    render_text(out, "signal", over && head->signal ? process_signal_name(head->signal) : NULL);
-    render_bool(out, "timed_out", over && head->timed_out);
-    render_bool(out, "oom_killed", over && head->oom_killed);
-    if (over)
-        render_i64(out, "duration_ms", head->duration_ms);
-    else
-        render_raw(out, "duration_ms", "null");
-}
-
-static void render_output(struct call *call, const char *exec_id, const struct output *output)
-{
-    const struct exec_head *head = &output->head;
-    struct buffer *out = &call->body;
-
-    buffer_append_char(out, '{');
-    render_text(out, "sandbox_id", call_sandbox_id(call));
-    if (head->exit_seq > 0 && head->has_returncode)
-        render_i64(out, "returncode", head->returncode);
-    else
-        render_raw(out, "returncode", "null");
-    render_bytes(out, "stdout", output->streams[0].data, output->streams[0].length);
-    render_bytes(out, "stderr", output->streams[1].data, output->streams[1].length);
-    render_bool(out, "stdout_truncated", output->truncated[0]);
-    render_bool(out, "stderr_truncated", output->truncated[1]);
-    render_text(out, "workspace_id", text_of(call->workspace, "workspace_id"));
-    render_outcome(out, head);
-    render_text(out, "exec_id", exec_id);
-    render_u64(out, "next_cursor", output->next_cursor);
-    render_text(out, "reason", head->reason[0] ? head->reason : NULL);
-    buffer_append_char(out, '}');
-}
 
 /* The rest of the answer: names, ids, reason, the line about dropped bytes. */
 enum { REST_ONCE = 1100, REST_TWICE = 2800 };
 
-static int answer_exec(struct call *call, struct events_reader *reader, const char *exec_id,
-                       struct error *err)
+static int answer_exec(struct call *call, struct events_reader *reader, struct error *err)
 {
-    __attribute__((cleanup(output_clear))) struct output output = { 0 };
+    _cleanup_output_ struct output output = { 0 };
     bool twice = call->form == CALL_MCP;
     size_t rest = twice ? REST_TWICE : REST_ONCE, most = (size_t)integer_of(call->in, "max_bytes");
     const struct output_request request = {
-        .exec_id = exec_id,
+        .exec_id = text_of(call->kept, "exec_id"),
         .max_bytes = most > rest + 256 ? most - rest : 256,
         .max_chars = (size_t)call->config->max_output_chars,
         .twice = twice,
+        .compact = is_true(call->in, "compact"),
     };
 
     if (output_collect(reader, &request, &output, err) < 0)
-        return exec_not_found(exec_id, err);
-    render_output(call, exec_id, &output);
+        return exec_not_found(request.exec_id, err);
+    buffer_append_char(&call->body, '{');
+    outcome_render(call, &output);
+    buffer_append_char(&call->body, '}');
     return OP_DONE;
 }
 
 static int exec_run(struct call *call, struct error *err)
 {
-    const char *exec_id = text_of(call->kept, "exec_id");
-    struct events_reader *reader = call_reader(call, exec_id, err);
-    int64_t now = clock_boottime_ms();
-    struct exec_head head;
+    struct events_reader *reader;
+    int rc = outcome_wait(call, &reader, err);
 
-    if (!reader)
-        return OP_FAILED;
-    if (events_get_exec(reader, exec_id, &head, err) < 0)
-        return exec_not_found(exec_id, err);
-    if (call->park.deadline_ms == 0)
-        call->park.deadline_ms =
-            now + (int64_t)(json_number_value(json_object_get(call->in, "wait_seconds")) * 1000);
-    if (head.exit_seq > 0 || call->last || now >= call->park.deadline_ms)
-        return answer_exec(call, reader, exec_id, err);
-    snprintf(call->park.exec_id, sizeof call->park.exec_id, "%s", exec_id);
-    return OP_PARKED;
+    return rc == OP_DONE ? answer_exec(call, reader, err) : rc;
 }
 
 const struct op op_exec = {

@@ -21,6 +21,7 @@ const struct op *const ops[] = {
     &op_write_file,
     &op_edit_file,
     &op_list_directory,
+    &op_bash,
     &op_make_directory,
     &op_move_file,
     &op_remove_file,

@@ -21,6 +21,8 @@ extern const struct op op_exec_input, op_exec_cancel, op_exec_resize;
 extern const struct op op_read_file, op_write_file;
 /* op_edit.c */
 extern const struct op op_edit_file;
+/* op_bash.c */
+extern const struct op op_bash;
 /* op_raw.c */
 extern const struct op op_download_file, op_upload_file;
 /* op_folder.c */

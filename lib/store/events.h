@@ -56,6 +56,9 @@ struct exec_head {
      * did not count yet. */
     uint64_t stream_bytes[2], stream_dropped[2];
     bool counted;
+    /* The same for line ends; right where `counted_lines` is true. */
+    uint64_t stream_lines[2], stream_lines_dropped[2];
+    bool counted_lines;
     char reason[200]; /* failed: errno name and text, or "lost: ..." */
 };
 

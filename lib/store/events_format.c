@@ -198,11 +198,17 @@ struct disk_head {
     uint32_t unused2;
     /* from version 2 on */
     uint64_t stream_bytes[2], stream_dropped[2];
+    /* from version 3 on */
+    uint64_t stream_lines[2], stream_lines_dropped[2];
 };
 _Static_assert(sizeof(struct disk_head) == DISK_HEAD_SIZE, "a head has no padding");
 _Static_assert(offsetof(struct disk_head, stream_bytes) == DISK_HEAD_SIZE_1, "version 1 ends there");
+_Static_assert(offsetof(struct disk_head, stream_lines) == DISK_HEAD_SIZE_2, "version 2 ends there");
 
-enum { HEAD_VERSION = 2 };
+/* How long a head of a version is. */
+static const size_t head_sizes[] = { [1] = DISK_HEAD_SIZE_1, [2] = DISK_HEAD_SIZE_2, [3] = DISK_HEAD_SIZE };
+
+enum { HEAD_VERSION = N_ELEMENTS(head_sizes) - 1 };
 
 enum {
     HEAD_RETURNCODE = 1,
@@ -213,6 +219,7 @@ enum {
     HEAD_PTY = 32,
     HEAD_STDIN_CLOSED = 64,
     HEAD_COUNTED = 128,
+    HEAD_COUNTED_LINES = 256,
 };
 
 static uint16_t head_flags(const struct exec_head *head)
@@ -220,7 +227,8 @@ static uint16_t head_flags(const struct exec_head *head)
     return (uint16_t)((head->has_returncode ? HEAD_RETURNCODE : 0) | (head->timed_out ? HEAD_TIMED_OUT : 0) |
                       (head->oom_killed ? HEAD_OOM_KILLED : 0) | (head->cancel_requested ? HEAD_CANCEL : 0) |
                       (head->waiting_for_input ? HEAD_WAITING : 0) | (head->pty ? HEAD_PTY : 0) |
-                      (head->stdin_closed ? HEAD_STDIN_CLOSED : 0) | (head->counted ? HEAD_COUNTED : 0));
+                      (head->stdin_closed ? HEAD_STDIN_CLOSED : 0) | (head->counted ? HEAD_COUNTED : 0) |
+                      (head->counted_lines ? HEAD_COUNTED_LINES : 0));
 }
 
 void format_head(const struct exec_head *head, unsigned char value[static DISK_HEAD_SIZE])
@@ -249,6 +257,8 @@ void format_head(const struct exec_head *head, unsigned char value[static DISK_H
     };
     memcpy(disk.stream_bytes, head->stream_bytes, sizeof disk.stream_bytes);
     memcpy(disk.stream_dropped, head->stream_dropped, sizeof disk.stream_dropped);
+    memcpy(disk.stream_lines, head->stream_lines, sizeof disk.stream_lines);
+    memcpy(disk.stream_lines_dropped, head->stream_lines_dropped, sizeof disk.stream_lines_dropped);
     memcpy(disk.id, head->id, strnlen(head->id, ID_SIZE - 1));
     memcpy(disk.reason, head->reason, strnlen(head->reason, sizeof disk.reason - 1));
     format_seal(&disk, sizeof disk);
@@ -268,6 +278,7 @@ static void unpack_head(const struct disk_head *disk, struct exec_head *ret)
         .pty = disk->flags & HEAD_PTY,
         .stdin_closed = disk->flags & HEAD_STDIN_CLOSED,
         .counted = disk->flags & HEAD_COUNTED,
+        .counted_lines = disk->flags & HEAD_COUNTED_LINES,
         .returncode = disk->returncode,
         .signal = disk->signal,
         .pid = disk->pid,
@@ -287,6 +298,8 @@ static void unpack_head(const struct disk_head *disk, struct exec_head *ret)
     };
     memcpy(ret->stream_bytes, disk->stream_bytes, sizeof ret->stream_bytes);
     memcpy(ret->stream_dropped, disk->stream_dropped, sizeof ret->stream_dropped);
+    memcpy(ret->stream_lines, disk->stream_lines, sizeof ret->stream_lines);
+    memcpy(ret->stream_lines_dropped, disk->stream_lines_dropped, sizeof ret->stream_lines_dropped);
     memcpy(ret->id, disk->id, sizeof ret->id);
     memcpy(ret->reason, disk->reason, sizeof ret->reason);
 }
@@ -294,9 +307,10 @@ static void unpack_head(const struct disk_head *disk, struct exec_head *ret)
 int parse_head(const void *data, size_t size, struct exec_head *ret)
 {
     struct disk_head disk = { 0 };
-    int version = size == DISK_HEAD_SIZE_1 ? 1 : HEAD_VERSION;
-    size_t expected = version == 1 ? DISK_HEAD_SIZE_1 : DISK_HEAD_SIZE;
-    if (parse_sealed(data, size, &disk, expected) < 0 || disk.version != version ||
+    int version = HEAD_VERSION;
+    while (version > 1 && head_sizes[version] != size)
+        version--;
+    if (parse_sealed(data, size, &disk, head_sizes[version]) < 0 || disk.version != version ||
         disk.state > EXEC_FAILED || disk.stream == 0)
         return -1;
     if (disk.id[ID_SIZE - 1] != '\0' || disk.reason[sizeof disk.reason - 1] != '\0' ||

@@ -12,7 +12,7 @@
 
 #include "lib/store/events.h"
 
-#define EVENTS_VERSION 2  /* 2: heads count each stream */
+#define EVENTS_VERSION 3  /* 2: heads count each stream's bytes; 3: and lines */
 #define EVENT_HEADER   16 /* crc, type, flags, 2 unused, wall_us */
 #define HASH_BYTES     32
 
@@ -55,8 +55,9 @@ void format_hash(const void *data, size_t length, unsigned char hash[static HASH
 void format_event(const struct event *event, unsigned char header[static EVENT_HEADER]);
 int parse_event(const void *data, size_t size, uint64_t seq, struct event *ret);
 
-#define DISK_HEAD_SIZE   400
+#define DISK_HEAD_SIZE   432
 #define DISK_HEAD_SIZE_1 368 /* version 1, still read: it did not count streams */
+#define DISK_HEAD_SIZE_2 400 /* version 2, still read: it did not count lines */
 void format_head(const struct exec_head *head, unsigned char value[static DISK_HEAD_SIZE]);
 int parse_head(const void *data, size_t size, struct exec_head *ret);
 

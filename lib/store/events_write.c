@@ -3,6 +3,7 @@
 #include "lib/store/events_internal.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/lines.h"
 #include "lib/store/crc32c.h"
 
 #define IDEMPOTENCY_US (INT64_C(86400) * 1000000)
@@ -105,7 +106,9 @@ static int add_exec(struct events_writer *w, struct exec_head *head, const json_
     head->log_bytes = head->dropped_events = head->dropped_bytes = head->total_bytes = 0;
     memset(head->stream_bytes, 0, sizeof head->stream_bytes);
     memset(head->stream_dropped, 0, sizeof head->stream_dropped);
-    head->counted = true;
+    memset(head->stream_lines, 0, sizeof head->stream_lines);
+    memset(head->stream_lines_dropped, 0, sizeof head->stream_lines_dropped);
+    head->counted = head->counted_lines = true;
     return put_head(w, head, err);
 }
 
@@ -128,10 +131,14 @@ int events_add_exec(struct events_writer *w, struct exec_head *head, const json_
 }
 
 /* ---- events ---- */
-static void count_stream(uint64_t streams[static 2], unsigned type, unsigned flags, uint64_t length)
+/* Output of a stream, into its bytes and its lines. */
+static void count_stream(uint64_t bytes[static 2], uint64_t lines[static 2], const struct event *event)
 {
-    if ((type == EVENT_STDOUT || type == EVENT_STDERR) && !(flags & EVENT_LATE))
-        streams[type == EVENT_STDERR] += length;
+    int stream = event->type == EVENT_STDERR;
+    if ((event->type != EVENT_STDOUT && event->type != EVENT_STDERR) || event->flags & EVENT_LATE)
+        return;
+    bytes[stream] += event->length;
+    lines[stream] += lines_count(event->data, event->length);
 }
 
 static uint64_t retained_cost(const struct exec_head *head)
@@ -168,7 +175,11 @@ static int drop_oldest(struct events_writer *w, struct exec_head *head, struct e
     uint64_t length = value.mv_size > EVENT_HEADER ? value.mv_size - EVENT_HEADER : 0;
     if (value.mv_size >= EVENT_HEADER) {
         const unsigned char *header = value.mv_data;
-        count_stream(head->stream_dropped, header[4], header[5], length);
+        const struct event gone = { .type = header[4],
+                                    .flags = header[5],
+                                    .data = (const char *)header + EVENT_HEADER,
+                                    .length = length };
+        count_stream(head->stream_dropped, head->stream_lines_dropped, &gone);
     }
     if (batch_delete(w, &key, err) < 0)
         return -1;
@@ -205,7 +216,7 @@ static int store_event(struct events_writer *w, struct exec_head *head, struct e
     event->seq = ++head->last_seq;
     head->log_bytes += event->length;
     head->total_bytes += event->length;
-    count_stream(head->stream_bytes, event->type, event->flags, event->length);
+    count_stream(head->stream_bytes, head->stream_lines, event);
     if (event->type == EVENT_EXIT && head->exit_seq == 0)
         head->exit_seq = event->seq;
     return 0;
@@ -217,8 +228,8 @@ void events_refuse(struct exec_head *head, struct event *event)
     head->total_bytes += event->length;
     head->dropped_bytes += event->length;
     head->dropped_events++;
-    count_stream(head->stream_bytes, event->type, event->flags, event->length);
-    count_stream(head->stream_dropped, event->type, event->flags, event->length);
+    count_stream(head->stream_bytes, head->stream_lines, event);
+    count_stream(head->stream_dropped, head->stream_lines_dropped, event);
 }
 
 int events_append(struct events_writer *w, struct exec_head *head, struct event *event, struct error *err)
