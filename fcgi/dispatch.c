@@ -3,6 +3,7 @@
  */
 #include "fcgi/dispatch.h"
 
+#include "fcgi/audited.h"
 #include "fcgi/auth.h"
 #include "fcgi/default_workspace.h"
 #include "fcgi/raw.h"
@@ -39,6 +40,7 @@ static void flight_free(struct flight *f)
         *f->over = true;
     principal_clear(&f->principal);
     free(f->key);
+    free(f->audited);
     json_decref(f->in);
     json_decref(f->kept);
     json_decref(f->workspace);
@@ -47,24 +49,25 @@ static void flight_free(struct flight *f)
     free(f);
 }
 
-static void log_operation(const struct flight *f, int status)
+static void log_operation(const struct flight *f, int status, const struct error *err)
 {
     int64_t us = clock_boottime_us() - f->started_us;
     log_info("request=%s principal=%s op=%s workspace=%s exec=%s status=%d ms=%lld.%03lld", f->request_id,
              f->principal.name, f->op->id, f->workspace_id[0] ? f->workspace_id : "-",
              f->exec_id[0] ? f->exec_id : "-", status, (long long)us / 1000, (long long)us % 1000);
+    audited_call(f, status, err);
 }
 
 void dispatch_finish(struct flight *f, const char *text, size_t length, const struct error *err)
 {
-    log_operation(f, err ? error_status(err->code) : 200);
+    log_operation(f, err ? error_status(err->code) : 200, err);
     f->sink->answer(f->user, f, text, length, err);
     flight_free(f);
 }
 
 void dispatch_abandon(struct flight *f)
 {
-    log_operation(f, 499);
+    log_operation(f, 499, NULL);
     flight_free(f);
 }
 
@@ -568,6 +571,7 @@ struct flight *dispatch_start(struct service *s, struct dispatch_request *reques
     f->over = &over;
     f->in = STEAL(request->in);
     f->started_us = request->started_us;
+    f->audited = audited_begin(f->op, f->in, request->peer);
     principal_copy(&f->principal, request->principal);
     snprintf(f->request_id, sizeof(f->request_id), "%s", request->request_id);
     if (request->key && (f->op->flags & OP_KEYED))

@@ -58,6 +58,7 @@ struct dispatch_request {
     const char *request_id;
     int64_t started_us; /* clock_boottime_us */
     size_t backlog;     /* exchange_backlog: answers that clients have not taken yet */
+    const char *peer;   /* the client's address; NULL = none */
 };
 
 /* One call under way. Parked, it is nearly nothing: what the operation needs lies in its parking. */
@@ -79,6 +80,7 @@ struct flight {
     unsigned char attempts;
     bool *over; /* set when it ends inside dispatch_start */
     char *key;
+    char *audited; /* the beginning of its line in the audit log; NULL = none */
     json_t *in, *kept, *workspace;
     struct buffer blocks; /* of an MCP answer; empty = its text alone */
     bool failed;          /* of an MCP answer: it tells of a failure */

@@ -1,5 +1,6 @@
 /* The table of subcommands; usage is printed from it. Loads the settings, sees to it that a lasting process
  * carries its state directory in its command line, and hands over. */
+#include "fcgi/audited.h"
 #include "fcgi/commands.h"
 #include "fcgi/options.h"
 #include "lib/base/log.h"
@@ -212,6 +213,7 @@ static int run(const struct command *command, struct options *options, char *pro
         return 2;
     }
     log_init(command->name, parse_level(config->log_level), config->log_file);
+    audited_setup(command->name, config);
     int status = command->run(config, options->argc, options->argv);
     if (status == COMMAND_WRONG_USE)
         print_forms(command, stderr);

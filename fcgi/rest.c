@@ -2,6 +2,7 @@
  * answer an HTTP form. It knows nothing of what an operation does. */
 #include "fcgi/rest.h"
 
+#include "fcgi/audited.h"
 #include "fcgi/auth.h"
 #include "fcgi/body.h"
 #include "fcgi/raw.h"
@@ -38,6 +39,7 @@ static void reject(struct exchange *x, const struct error *err, const char *head
 
 static void reject_call(struct rest_call *c, const struct error *err)
 {
+    audited_refusal(c->route->op, &c->principal, CALL_REST, c->in, c->exchange, err);
     reject(c->exchange, err, NULL);
     rest_call_free(c);
 }
@@ -332,6 +334,7 @@ static void start(struct rest_call *c)
         .request_id = x->request_id,
         .started_us = x->started_us,
         .backlog = exchange_backlog(x),
+        .peer = x->request->peer,
     };
     struct flight *f = dispatch_start(c->service, &request, &rest_sink, x);
     if (f) {
@@ -452,6 +455,7 @@ void rest_handle(struct service *s, struct exchange *x)
     bool options = strcmp(x->request->method, "OPTIONS") == 0;
     struct principal principal = { 0 };
     if (!options && auth_check(s->config, s->state, x->request->authorization, &principal, &err) < 0) {
+        audited_stranger(x, &err);
         reject(x, &err, auth_challenge(x->request->authorization, &err));
         return;
     }

@@ -2,6 +2,7 @@
  * request to REST, MCP or a document. It decides nothing else. */
 #include "fcgi/service.h"
 
+#include "fcgi/audited.h"
 #include "fcgi/dispatch.h"
 #include "fcgi/documents.h"
 #include "fcgi/mcp/mcp.h"
@@ -213,6 +214,7 @@ void service_call(struct service *s, const struct op *op, const struct principal
     _cleanup_error_ struct error err = ERROR_INIT;
     json_t *checked = NULL;
     if (field_check(op->params, "arguments", NULL, in, &checked, &err) < 0) {
+        audited_refusal(op, principal, CALL_REST, in, NULL, &err);
         take_error(d, &err);
         loop_defer(s->loop, tell, d);
         return;

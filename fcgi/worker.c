@@ -2,6 +2,7 @@
  */
 #include "fcgi/worker.h"
 
+#include "fcgi/audited.h"
 #include "fcgi/listener.h"
 #include "fcgi/service.h"
 #include "lib/base/clock.h"
@@ -75,6 +76,7 @@ int worker_run(const struct config *config, int listen_fd, int wish_fd)
 
     /* Helper threads do little: one more arena would only hold memory. */
     mallopt(M_ARENA_MAX, 2);
+    audited_setup("serve", config); /* the settings may have been loaded again */
     take_signals(&w);
     w.service = service_new(w.loop, config, &err);
     if (w.service == NULL) {

@@ -3,6 +3,7 @@
  * does not have. */
 #include "fcgi/mcp/mcp.h"
 
+#include "fcgi/audited.h"
 #include "fcgi/auth.h"
 #include "fcgi/body.h"
 #include "fcgi/documents.h"
@@ -205,6 +206,7 @@ static int do_call(struct slot *slot, const struct rpc_message *m, struct rpc_er
     buffer_free(&slot->text);
     p->open++;
     if (field_check(slot->op->params, "arguments", NULL, given ? given : none, &in, &problem) < 0) {
+        audited_refusal(slot->op, &p->principal, CALL_MCP, given, p->exchange, &problem);
         take_answer(slot, NULL, NULL, 0, &problem);
         return 1;
     }
@@ -214,7 +216,8 @@ static int do_call(struct slot *slot, const struct rpc_message *m, struct rpc_er
                                         .in = in,
                                         .request_id = p->exchange->request_id,
                                         .started_us = p->exchange->started_us,
-                                        .backlog = exchange_backlog(p->exchange) };
+                                        .backlog = exchange_backlog(p->exchange),
+                                        .peer = p->exchange->request->peer };
     slot->flight = dispatch_start(p->service, &request, &slot_sink, slot);
     return 1;
 }
@@ -381,6 +384,7 @@ static void admit(struct service *s, struct exchange *x, char *sets)
     _cleanup_error_ struct error err = ERROR_INIT;
     struct principal principal = { 0 };
     if (auth_check(s->config, s->state, x->request->authorization, &principal, &err) < 0) {
+        audited_stranger(x, &err);
         reject(x, err.code, auth_challenge(x->request->authorization, &err), err.message);
         return;
     }

@@ -18,6 +18,7 @@ struct config {
     char *allowed_secrets, *allowed_volumes, *secrets_dir, *default_image_name;
     char *network; /* "host" (default) or "none" */
     char *agent;   /* path of workspace-agent; "" = beside this program, then in libexec */
+    char *audit;   /* "all" (default), "changes" or "off" */
     char *mcp_toolsets, *log_level, *log_file, *rtk, *github_url, *github_api_url;
     int64_t uid_base, uid_count;
     int64_t max_output_chars, max_file_chars, max_list_entries;
@@ -27,6 +28,7 @@ struct config {
     int64_t command_timeout, max_search_results, max_read_size_bytes, max_write_size_bytes;
     int64_t processes; /* processes in a workspace: 256 */
     int64_t workers;   /* 2 */
+    int64_t audit_bytes, audit_files;
 };
 
 /* file: NULL = none. Returns NULL on error; err->detail then has every problem: {"loc": ["FILE:LINE"],
@@ -39,7 +41,7 @@ const char *config_prefix(const struct config *config);
 /* Log lines for what is set and has no effect with this driver. */
 void config_log_unused(const struct config *config);
 /* <state_dir>/name or <state_dir>/name/leaf; caller frees. The names: "state", "events", "workspaces", "run",
- * "trash", "fcgi.sock", "run/warden.sock", "run/warden.lock", "run/<ws>.sock", "run/<ws>.lock". */
+ * "trash", "audit", "fcgi.sock", "run/warden.sock", "run/warden.lock", "run/<ws>.sock", "run/<ws>.lock". */
 char *config_path(const struct config *config, const char *name, const char *leaf);
 /* The sample file, from the table. */
 void config_describe(struct buffer *out);

@@ -65,6 +65,15 @@ static const char *rule_log_level(const char *text)
     return "must be DEBUG, INFO, WARNING or ERROR";
 }
 
+static const char *rule_audit(const char *text)
+{
+    static const char *const levels[] = { "all", "changes", "off" };
+    for (size_t i = 0; i < N_ELEMENTS(levels); i++)
+        if (strcmp(text, levels[i]) == 0)
+            return NULL;
+    return "must be all, changes or off";
+}
+
 static const char *rule_on_off(const char *text)
 {
     static const char *const words[] = { "auto", "on", "off" };
@@ -123,6 +132,12 @@ const struct setting settings[] = {
          HELP("DEBUG, INFO, WARNING or ERROR.")),
     TEXT("LOG_FILE", log_file, "", rule_path,
          HELP("Where log lines go. Empty: to stderr.")),
+    TEXT("AUDIT", audit, "all", rule_audit,
+         HELP("What `audit/audit.log` in the state directory gets a line of: all calls and changes of state, changes (calls that only read are left out), or off.")),
+    NUMBER("AUDIT_BYTES", audit_bytes, 5242880, 65536, 1099511627776,
+         HELP("An audit.log that would grow beyond is set aside as audit.log.1, and so on.")),
+    NUMBER("AUDIT_FILES", audit_files, 2, 1, 100,
+         HELP("How many audit logs that were set aside are kept.")),
     TEXT("RTK", rtk, "auto", rule_on_off,
          HELP("Condensing the output of known commands for run_bash: auto, on or off.")),
     TEXT("GITHUB_URL", github_url, "https://github.com", rule_base_url,

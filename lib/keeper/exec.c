@@ -1,6 +1,7 @@
 /* What is asked of an exec: start, input, signals, size. Its live half is here, its record and events are the
  * store's; its processes are the agent's. Ends come in by the journal only. */
 #include "lib/keeper/internal.h"
+#include "lib/store/told.h"
 
 #include <errno.h>
 
@@ -199,8 +200,10 @@ int keeper_exec_start(struct keeper_call *call, const struct exec_request *reque
     if (rc < 0)
         return -1;
     *ret = head;
-    if (rc == 0)
-        exec_begin(k, request, workdir, &head);
+    if (rc > 0)
+        return 0;
+    told_exec_started(k->workspace_id, &head, keeper_call_principal(call));
+    exec_begin(k, request, workdir, &head);
     return 0;
 }
 

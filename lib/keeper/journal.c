@@ -4,6 +4,7 @@
  */
 #include "lib/base/utf8.h"
 #include "lib/keeper/internal.h"
+#include "lib/store/told.h"
 
 #include <malloc.h>
 
@@ -146,6 +147,7 @@ static void settle(struct keeper *k, struct exec *e)
     if (!e->now.over || e->settled)
         return;
     e->settled = true;
+    told_exec_ended(k->workspace_id, &e->now.head);
     e->timeout_ms = INT64_MAX;
     k->running--;
     buffer_free(&e->input);

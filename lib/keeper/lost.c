@@ -4,10 +4,16 @@
 #include "lib/base/clock.h"
 #include "lib/base/memory.h"
 #include "lib/base/utf8.h"
+#include "lib/store/told.h"
 
 #include <stdio.h>
 
 #define EXECS_A_READ 64
+
+struct losing {
+    struct events_writer *writer;
+    const char *workspace_id, *why;
+};
 
 static void copy_reason(char *to, size_t size, const char *text)
 {
@@ -55,40 +61,41 @@ static int lose_one(struct events_writer *w, struct exec_head *head, const char 
     return events_put_exec(w, head, err);
 }
 
-static int lose_batch(struct events_writer *w, struct exec_head *heads, size_t count, const char *why,
-                      struct error *err)
+static int lose_batch(const struct losing *l, struct exec_head *heads, size_t count, struct error *err)
 {
-    if (events_begin_end(w, err) < 0)
+    if (events_begin_end(l->writer, err) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
-        if (lose_one(w, &heads[i], why, err) < 0) {
-            events_abort(w);
+        if (lose_one(l->writer, &heads[i], l->why, err) < 0) {
+            events_abort(l->writer);
             return -1;
         }
-    return events_commit(w, err);
+    if (events_commit(l->writer, err) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        told_exec_ended(l->workspace_id, &heads[i]);
+    return 0;
 }
 
 /* A batch of many copies more pages than are kept on a full disk; with one after the other they serve again.
  */
-static int lose_each(struct events_writer *w, struct exec_head *heads, size_t count, const char *why,
-                     struct error *err)
+static int lose_each(const struct losing *l, struct exec_head *heads, size_t count, struct error *err)
 {
     for (size_t i = 0; i < count; i++)
-        if (lose_batch(w, &heads[i], 1, why, err) < 0)
+        if (lose_batch(l, &heads[i], 1, err) < 0)
             return -1;
     return 0;
 }
 
-static int lose(struct events_writer *w, struct exec_head *heads, size_t count, const char *why,
-                struct error *err)
+static int lose(const struct losing *l, struct exec_head *heads, size_t count, struct error *err)
 {
     _cleanup_error_ struct error problem = ERROR_INIT;
     _cleanup_free_ struct exec_head *copies = xcalloc(count, sizeof(*copies));
     memcpy(copies, heads, count * sizeof(*heads));
-    if (lose_batch(w, copies, count, why, &problem) == 0)
+    if (lose_batch(l, copies, count, &problem) == 0)
         return 0;
     if (problem.code == ERROR_FULL)
-        return lose_each(w, heads, count, why, err);
+        return lose_each(l, heads, count, err);
     error_move(err, &problem);
     return -1;
 }
@@ -103,18 +110,18 @@ static size_t keep_open_ones(struct exec_head *heads, size_t count)
     return kept;
 }
 
-static long finish_all(struct events_writer *w, const char *why, struct error *err)
+static long finish_all(const struct losing *l, struct error *err)
 {
     _cleanup_free_ struct exec_head *heads = xcalloc(EXECS_A_READ, sizeof(*heads));
     uint32_t before = 0;
     long total = 0;
     for (;;) {
-        long count = events_list_execs(events_writer_reader(w), before, heads, EXECS_A_READ, err);
+        long count = events_list_execs(events_writer_reader(l->writer), before, heads, EXECS_A_READ, err);
         if (count <= 0)
             return count < 0 ? -1 : total;
         before = heads[count - 1].stream;
         size_t open = keep_open_ones(heads, (size_t)count);
-        if (open > 0 && lose(w, heads, open, why, err) < 0)
+        if (open > 0 && lose(l, heads, open, err) < 0)
             return -1;
         total += (long)open;
         if (before == 0)
@@ -123,10 +130,11 @@ static long finish_all(struct events_writer *w, const char *why, struct error *e
 }
 
 /* Nobody could read their end in a log that cannot be read. */
-long lost_finish(struct events_writer *w, const char *why, struct error *err)
+long lost_finish(struct events_writer *w, const char *workspace_id, const char *why, struct error *err)
 {
     _cleanup_error_ struct error problem = ERROR_INIT;
-    long total = finish_all(w, why, &problem);
+    const struct losing l = { w, workspace_id, why };
+    long total = finish_all(&l, &problem);
     if (total >= 0)
         return total;
     if (events_writer_is_damaged(w))

@@ -376,7 +376,7 @@ static int bring_up_with_record(struct keeper *k, struct error *err)
 
 static int finish_lost(struct keeper *k, struct error *err)
 {
-    long count = lost_finish(k->events, LOST_KEEPER, err);
+    long count = lost_finish(k->events, k->workspace_id, LOST_KEEPER, err);
     if (count > 0)
         flusher_mark(k->flusher);
     return count < 0 ? -1 : 0;

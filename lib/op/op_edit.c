@@ -5,10 +5,11 @@
 #include "lib/op/ops.h"
 
 static const struct field edit_rows[] = {
-    { "old", FIELD_STRING, .required = true,
+    { "old", FIELD_STRING, .required = true, .content = true,
       .text =
           "The text to replace, with its white space; it must stand there once. Empty: the file is empty." },
-    { "new", FIELD_STRING, .required = true, .text = "What comes there, literally; empty: nothing." },
+    { "new", FIELD_STRING, .required = true, .content = true,
+      .text = "What comes there, literally; empty: nothing." },
     { "replace_all", FIELD_BOOLEAN, .dflt = "false", .text = "Replace it wherever it stands." },
     { "occurrence", FIELD_INTEGER, .nullable = true, FIELD_RANGE(1, 1000000),
       .text = "Replace this one of several, counted from 1." },

@@ -148,7 +148,7 @@ const struct op op_read_file = {
 static const struct field write_params[] = {
     ROW_ITS_WORKSPACE,
     ROW_FILEPATH,
-    { "content", FIELD_STRING, .required = true,
+    { "content", FIELD_STRING, .required = true, .content = true,
       .text = "The whole content; at most MAX_WRITE_SIZE_BYTES (5 MiB) as UTF-8." },
     { "create_only", FIELD_BOOLEAN, .dflt = "true",
       .text = "Refuse (409) where the file exists; false: replace it." },

@@ -9,10 +9,10 @@
 static const struct field input_params[] = {
     ROW_WORKSPACE_ID,
     ROW_EXEC_ID,
-    { "data", FIELD_STRING, FIELD_RANGE(0, 100000), .dflt = "\"\"",
+    { "data", FIELD_STRING, FIELD_RANGE(0, 100000), .dflt = "\"\"", .content = true,
       .text = "Text to write to its input; end a line with a line feed." },
     { "data_base64", FIELD_STRING, .nullable = true, FIELD_RANGE(0, 140000), .format = &format_base64,
-      .text = "Bytes to write instead of data, as base64." },
+      .content = true, .text = "Bytes to write instead of data, as base64." },
     { "eof", FIELD_BOOLEAN, .dflt = "false",
       .text = "Close its input after that; on a terminal, send the end-of-file character." },
     FIELD_END,

@@ -48,6 +48,7 @@ struct field {
     const struct field_format *keys; /* FIELD_OBJECT as a map: rule for names */
     const struct field *also; /* a further type that is accepted (string or array of strings): one row */
     bool secret;              /* values never reach a log */
+    bool content;             /* of a file, or what is typed: a log tells how much of it there is */
     const char *text;         /* one or two plain sentences, at most 300 characters */
 };
 #define FIELD_END                                                                                            \

@@ -2,6 +2,7 @@
  * here. */
 #include "lib/store/state.h"
 
+#include "lib/store/told.h"
 #include "lib/store/transaction.h"
 
 struct token_arguments {
@@ -34,7 +35,10 @@ static int add_body(struct transaction *t, void *user, struct error *err)
 int state_add_token(struct state *s, const char *hash, const json_t *record, struct error *err)
 {
     struct token_arguments a = { .hash = hash, .record = record };
-    return transaction_write(s, add_body, &a, err);
+    int result = transaction_write(s, add_body, &a, err);
+    if (result == 0)
+        told_token("token_added", record);
+    return result;
 }
 
 static int find_body(struct transaction *t, void *user, struct error *err)
@@ -76,11 +80,14 @@ int state_list_tokens(struct state *s, json_t **ret, struct error *err)
 
 static int remove_body(struct transaction *t, void *user, struct error *err)
 {
-    const struct token_arguments *a = user;
+    struct token_arguments *a = user;
     json_auto_t *hash = NULL;
     int found = transaction_get(t, TABLE_TOKEN_ID, a->id, &hash, err);
     if (found <= 0)
         return found < 0 ? -1 : error_set(err, ERROR_NOT_FOUND, "no token has this id");
+    json_decref(STEAL(a->ret));
+    if (json_is_string(hash) && transaction_get(t, TABLE_TOKEN, json_string_value(hash), &a->ret, err) < 0)
+        return -1;
     if (json_is_string(hash) && transaction_delete(t, TABLE_TOKEN, json_string_value(hash), err) < 0)
         return -1;
     return transaction_delete(t, TABLE_TOKEN_ID, a->id, err);
@@ -89,7 +96,11 @@ static int remove_body(struct transaction *t, void *user, struct error *err)
 int state_remove_token(struct state *s, const char *id, struct error *err)
 {
     struct token_arguments a = { .id = id };
-    return transaction_remove(s, remove_body, &a, err);
+    int result = transaction_remove(s, remove_body, &a, err);
+    if (result == 0)
+        told_token("token_revoked", a.ret);
+    json_decref(a.ret);
+    return result;
 }
 
 static int count_body(struct transaction *t, void *user, struct error *err)

@@ -6,6 +6,7 @@
 #include "lib/base/ids.h"
 #include "lib/store/state_keys.h"
 #include "lib/store/state_uids.h"
+#include "lib/store/told.h"
 #include "lib/store/transaction.h"
 
 #include <inttypes.h>
@@ -39,6 +40,7 @@ struct record_arguments {
     const char *id;
     const json_t *record, *changes;
     json_t *ret;
+    json_t *old; /* what was there; owned */
     bool forget_key;
 };
 
@@ -107,6 +109,7 @@ static int update_body(struct transaction *t, void *user, struct error *err)
     int found = transaction_get(t, TABLE_WORKSPACE, a->id, &old, err);
     if (found <= 0)
         return found < 0 ? -1 : not_found(a->id, err);
+    take_result(&a->old, json_incref(old));
     return replace(t, a->id, old, a->record, err);
 }
 
@@ -115,7 +118,11 @@ int state_update_workspace(struct state *s, const json_t *record, struct error *
     struct record_arguments a = { .id = member(record, "workspace_id"), .record = record };
     if (!id_is_valid(ID_WORKSPACE, a.id))
         return not_found(a.id, err);
-    return transaction_write(s, update_body, &a, err);
+    int result = transaction_write(s, update_body, &a, err);
+    if (result == 0)
+        told_workspace(a.old, record);
+    json_decref(a.old);
+    return result;
 }
 
 static int patch_body(struct transaction *t, void *user, struct error *err)
@@ -131,6 +138,7 @@ static int patch_body(struct transaction *t, void *user, struct error *err)
     if (replace(t, a->id, old, record, err) < 0)
         return -1;
     take_result(&a->ret, json_incref(record));
+    take_result(&a->old, json_incref(old));
     return 0;
 }
 
@@ -142,8 +150,11 @@ int state_patch_workspace(struct state *s, const char *id, const json_t *changes
     if (!id_is_valid(ID_WORKSPACE, id))
         return not_found(id ? id : "", err);
     int result = transaction_write(s, patch_body, &a, err);
+    if (result == 0)
+        told_workspace(a.old, a.ret);
     if (result == 0 && ret)
         *ret = json_deep_copy(a.ret);
+    json_decref(a.old);
     json_decref(a.ret);
     return result;
 }
@@ -200,6 +211,8 @@ int state_create_workspace(struct state *s, json_t *record, const struct state_i
     if (idem)
         state_key_hash(idem->principal, idem->key, a.hash);
     int result = transaction_write(s, create_body, &a, err);
+    if (result == 0)
+        told_workspace(NULL, record);
     if (result == 1 && ret_existing)
         *ret_existing = state_key_public(a.existing);
     json_decref(a.existing);
@@ -209,12 +222,13 @@ int state_create_workspace(struct state *s, json_t *record, const struct state_i
 /* ---- removing ---- */
 static int remove_body(struct transaction *t, void *user, struct error *err)
 {
-    const struct record_arguments *a = user;
+    struct record_arguments *a = user;
     char key[OWNER_KEY_SIZE];
     json_auto_t *record = NULL;
     int found = transaction_get(t, TABLE_WORKSPACE, a->id, &record, err);
     if (found <= 0)
         return found < 0 ? -1 : 1;
+    take_result(&a->old, json_incref(record));
     owner_key(member(record, "owner"), a->id, key);
     if (state_uid_release(t, record, a->id, err) < 0 || state_key_release(t, a->id, a->forget_key, err) < 0 ||
         transaction_delete(t, TABLE_OWNER, key, err) < 0)
@@ -227,7 +241,11 @@ int state_remove_workspace(struct state *s, const char *id, bool forget_key, str
     struct record_arguments a = { .id = id, .forget_key = forget_key };
     if (!id_is_valid(ID_WORKSPACE, id))
         return 0;
-    return transaction_remove(s, remove_body, &a, err) < 0 ? -1 : 0;
+    int result = transaction_remove(s, remove_body, &a, err);
+    if (result == 0)
+        told_workspace(a.old, NULL);
+    json_decref(a.old);
+    return result < 0 ? -1 : 0;
 }
 
 /* ---- lists ---- */

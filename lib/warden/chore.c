@@ -97,7 +97,7 @@ static long finish_logs(const struct chore *c, const char *id, struct error *err
     struct events_writer *writer = events_writer_open(&options, err);
     if (writer == NULL)
         return -1;
-    long count = lost_finish(writer, LOST_KEEPER, err);
+    long count = lost_finish(writer, id, LOST_KEEPER, err);
     events_writer_close(writer);
     return count;
 }
