@@ -45,7 +45,8 @@ endif
 , := ,
 # Packages by their Debian names; `make deps` installs what is missing.
 PACKAGES = gcc make pkg-config libfcgi-dev libjansson-dev libcurl4-openssl-dev liblmdb-dev check libseccomp-dev \
-	libsodium-dev libyaml-dev bubblewrap lighttpd procps curl jq python3 python3-venv git patch
+	libsodium-dev libyaml-dev bubblewrap lighttpd procps curl jq python3 python3-venv git patch \
+	git-lfs wget ripgrep fd-find tree zip unzip
 
 # The small libraries go into the programs where the system has them as archives: a keeper, which is a process of its own for
 # each workspace, then starts in a quarter less time and needs 60 KiB less. STATIC=no links them dynamically.
@@ -124,7 +125,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIBRARY)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-.PHONY: chaos soak uninstall run check analyze check-threads check-valgrind check-layers bench bench-build fuzz fuzz-http fmt install help nightly openapi
+.PHONY: chaos soak uninstall run bring-uv check analyze check-threads check-valgrind check-layers bench bench-build fuzz fuzz-http fmt install help nightly openapi
 
 # By the environment, as they were given: no value is read by a shell, or expanded.
 run: override export PORT := $(value PORT)
@@ -133,8 +134,14 @@ run: override export WORKERS := $(value WORKERS)
 run: override export TOKEN := $(value TOKEN)
 run: export WORKSPACE_STATE_DIR := $(STATE)
 run: deps
-	$(call build,half a minute) programs
+	$(call build,half a minute) programs bring-uv
+	@[ ! -x $(TOOLS)/uv ] || $(BUILD)/workspace-fcgi tools add $(TOOLS)/uv $(TOOLS)/uvx || :
 	@exec $(BUILD)/workspace-fcgi run
+
+# Beside the compilers. Whatever the build, so that it comes once.
+TOOLS := build/tools
+bring-uv:
+	@conf/bring_uv.sh $(TOOLS)
 
 # What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too; greedy neighbours as one
 # user of the kernel's with the gateway, whom nothing else runs as.
@@ -142,7 +149,7 @@ RUN_TESTS = tests/openapi_validate.sh $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REP
 
 check: CHAOS_SECONDS ?= $(if $(SANITIZE),45,90)
 check: deps
-	$(call build,a minute and a half) WERROR=-Werror programs tests replays $(HTTP_FUZZER) $(CHAOS)
+	$(call build,a minute and a half) WERROR=-Werror programs bring-uv tests replays $(HTTP_FUZZER) $(CHAOS)
 	@tests/check_layers.sh
 	@CHAOS_SECONDS=$(CHAOS_SECONDS) CHAOS_SEED=20 tests/run.sh $(BUILD) $(RUN_TESTS) $(BUILD)/tests/chaos/chaos
 
@@ -295,7 +302,8 @@ install: programs
 	install -m 0755 $(BUILD)/workspace-fcgi $(DESTDIR)$(BINDIR)/workspace-fcgi
 	install -m 0755 $(BUILD)/workspace-agent $(DESTDIR)$(LIBEXECDIR)/workspace-agent
 	install -d $(DESTDIR)$(PREFIX)/share/workspace-fcgi
-	install -m 0644 conf/lighttpd.conf conf/lighttpd-fragment.conf $(DESTDIR)$(PREFIX)/share/workspace-fcgi/
+	install -m 0644 conf/lighttpd.conf conf/lighttpd-fragment.conf conf/uv.txt $(DESTDIR)$(PREFIX)/share/workspace-fcgi/
+	install -m 0755 conf/bring_uv.sh $(DESTDIR)$(PREFIX)/share/workspace-fcgi/
 	install -m 0640 conf/workspace-fcgi.conf $(DESTDIR)$(SYSCONFDIR)/workspace-fcgi/workspace-fcgi.conf.sample
 
 # What install put there; a state directory is its owner's.

@@ -10,6 +10,7 @@
 #include "lib/driver/local/bwrap.h"
 #include "lib/driver/local/probe.h"
 #include "lib/driver/local/seccomp.h"
+#include "lib/driver/local/tools.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,62 +77,61 @@ static void first_line(char *const argv[], char *line, size_t size)
             continue;
 }
 
-/* Sandboxes see /usr alone, so programs for them are looked for there and nowhere else. */
-static bool find_in_usr(const char *name, char *path, size_t size)
+/* What commands in workspaces find: one line to copy brings all that is missing. */
+static void check_tools(const struct config *config, struct finding *f)
 {
-    static const char *const folders[] = { "/usr/bin", "/usr/local/bin", "/usr/sbin", "/usr/local/sbin" };
-    for (size_t i = 0; i < N_ELEMENTS(folders); i++) {
-        snprintf(path, size, "%s/%s", folders[i], name);
-        if (!access(path, X_OK))
-            return true;
+    _cleanup_buffer_ struct buffer there = BUFFER_INIT, missing = BUFFER_INIT, packages = BUFFER_INIT;
+    for (size_t i = 0; i < tool_count; i++) {
+        _cleanup_free_ char *path = tools_find(config, &tools[i]);
+        if (!tools[i].package)
+            continue;
+        buffer_printf(path ? &there : &missing, " %s", tools[i].name);
+        if (!path)
+            buffer_printf(&packages, " %s", tools[i].package);
     }
-    return false;
+    _cleanup_free_ char *cure = xasprintf("apt-get install%s", buffer_text(&packages));
+    if (packages.length > 0)
+        doctor_say(f, LEVEL_WARN, cure,
+                   "not in /usr/bin or /usr/local/bin, where commands in workspaces find programs:%s",
+                   buffer_text(&missing));
+    else
+        doctor_say(f, LEVEL_OK, NULL, "commands in workspaces find%s", buffer_text(&there));
 }
 
-static void check_tool(struct finding *f, const char *name, const char *package, const char *use)
-{
-    char path[128], line[128], cure[128];
-    snprintf(cure, sizeof cure, "%s", package);
-    if (!find_in_usr(name, path, sizeof path)) {
-        doctor_say(f, LEVEL_WARN, cure, "%s is not in /usr, where sandboxes see it: %s", name, use);
-        return;
-    }
-    first_line((char *[]){ path, (char *)"--version", NULL }, line, sizeof line);
-    doctor_say(f, LEVEL_OK, NULL, "%s", *line ? line : path);
-}
-
-static void check_rg(const struct config *config, struct finding *f)
-{
-    (void)config;
-    check_tool(f, "rg", "apt-get install ripgrep", "searching files needs it");
-}
-static void check_git(const struct config *config, struct finding *f)
-{
-    (void)config;
-    check_tool(f, "git", "apt-get install git", "repositories need it");
-}
-static void check_python(const struct config *config, struct finding *f)
-{
-    (void)config;
-    check_tool(f, "python3", "apt-get install python3", "many commands of agents need it");
-}
+/* One in the state directory is not run here: whoever owns that directory could have put it there, and this
+ * may be root. */
 static void check_uv(const struct config *config, struct finding *f)
 {
-    (void)config;
-    check_tool(f, "uv", "put uv into /usr/local/bin: pip install --prefix /usr/local uv",
-               "Python functions need it");
+    static const struct tool uv = { "uv", NULL, NULL };
+    char line[128];
+    _cleanup_free_ char *own = tools_find_in_usr(uv.name), *path = tools_find(config, &uv);
+    if (!path) {
+        doctor_say(f, LEVEL_WARN,
+                   "where PyPI is reached, `make run` brings it, or bring_uv.sh DIR (beside the samples of "
+                   "conf) and workspace-fcgi tools add DIR/uv DIR/uvx",
+                   "uv is neither in /usr nor in %s/tools: Python projects need it", config->state_dir);
+        return;
+    }
+    if (own)
+        first_line((char *[]){ path, (char *)"--version", NULL }, line, sizeof line);
+    doctor_say(f, LEVEL_OK, NULL, "%s", own && *line ? line : path);
 }
 
 static void check_lighttpd(const struct config *config, struct finding *f)
 {
     (void)config;
-    char path[128], line[128];
-    if (!find_in_usr("lighttpd", path, sizeof path)) {
+    static const char *const places[] = { "/usr/sbin/lighttpd", "/usr/local/sbin/lighttpd",
+                                          "/usr/bin/lighttpd", "/usr/local/bin/lighttpd" };
+    const char *path = NULL;
+    char line[128];
+    for (size_t i = 0; i < N_ELEMENTS(places) && !path; i++)
+        path = !access(places[i], X_OK) ? places[i] : NULL;
+    if (!path) {
         doctor_say(f, LEVEL_WARN, "apt-get install lighttpd",
                    "lighttpd is not installed: `make run` needs it, another web server does as well");
         return;
     }
-    first_line((char *[]){ path, (char *)"-v", NULL }, line, sizeof line);
+    first_line((char *[]){ (char *)path, (char *)"-v", NULL }, line, sizeof line);
     doctor_say(f, LEVEL_OK, NULL, "%s", *line ? line : path);
 }
 
@@ -289,9 +289,7 @@ static const struct check {
     { "network", check_network },
     { "address", check_address },
     { "lighttpd", check_lighttpd },
-    { "rg", check_rg },
-    { "git", check_git },
-    { "python3", check_python },
+    { "tools", check_tools },
     { "uv", check_uv },
     { "store", doctor_store },
 };

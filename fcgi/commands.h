@@ -18,6 +18,7 @@ int cmd_token(const struct config *config, int argc, char **argv);
 int cmd_call(const struct config *config, int argc, char **argv);
 void cmd_call_help(FILE *out); /* the operations */
 int cmd_describe(const struct config *config, int argc, char **argv);
+int cmd_tools(const struct config *config, int argc, char **argv);
 int cmd_doctor(const struct config *config, int argc, char **argv);
 
 #endif

@@ -67,6 +67,15 @@ static const struct command {
       false,
       "The exit status is 1 where a check failed.\n",
       NULL },
+    { "tools",
+      "programs of your own for every workspace",
+      { "add FILE...", "list" },
+      cmd_tools,
+      false,
+      "They are copied into the folder `tools` of the state directory, which sandboxes have at the end of "
+      "PATH, "
+      "read-only.\n",
+      NULL },
     { "token",
       "tokens for other people and programs",
       { "add NAME [--scope read,write,admin] [--workspace ws-...]", "list", "revoke ID" },

@@ -42,9 +42,10 @@ START_TEST(test_surroundings)
         "grep -E 'Sig(Blk|Ign)' /proc/self/status | tr -d '\\t\\n'; ps -o sid= -o pgid= -o pid= -p $$ | "
         "tr -s ' ' '\\n' | sort -u | grep -c .",
         "{}", "SigBlk:0000000000000000SigIgn:00000000000000001\n", 0);
-    expect_output("grep -h NoNewPrivs /proc/self/status; tr '\\0' '\\n' </proc/$$/environ | grep -c "
-                  "'^PATH=[^:]*/.local/bin:/usr/local/bin:/usr/bin:/bin$'",
-                  "{}", "NoNewPrivs:\t1\n1\n", 0);
+    expect_output(
+        "grep -h NoNewPrivs /proc/self/status; tr '\\0' '\\n' </proc/$$/environ | grep -c "
+        "'^PATH=[^:]*/.local/bin:/usr/local/bin:/usr/bin:/bin:/run/workspace/bin:/run/workspace/tools$'",
+        "{}", "NoNewPrivs:\t1\n1\n", 0);
     struct rlimit files;
     getrlimit(RLIMIT_NOFILE, &files);
     _cleanup_free_ char *soft = xasprintf("%ld\n", (long)files.rlim_cur);

@@ -135,6 +135,26 @@ START_TEST(a_missing_agent_fails_with_its_cure)
 }
 END_TEST
 
+/* Two that are covered by what is no program, in a mount namespace of its own. */
+START_TEST(missing_tools_are_told_with_the_line_that_brings_them)
+{
+    char line[600], text[16384] = "";
+    if (geteuid() != 0)
+        return;
+    _cleanup_free_ char *path = program();
+    snprintf(line, sizeof line,
+             "unshare -m sh -c 'mount --bind /dev/null /usr/bin/rg; mount --bind /dev/null /usr/bin/fdfind; "
+             "%s doctor --state %s'",
+             path, state);
+    FILE *pipe = popen(line, "re");
+    ck_assert_uint_gt(fread(text, 1, sizeof text - 1, pipe), 0);
+    pclose(pipe);
+    ck_assert_ptr_nonnull(strstr(text, "find programs: rg fd\n"));
+    ck_assert_ptr_nonnull(strstr(text, "cure: apt-get install ripgrep fd-find\n"));
+    ck_assert_ptr_nonnull(strstr(text, "uv is neither in /usr nor in"));
+}
+END_TEST
+
 START_TEST(a_missing_state_directory_is_told_and_not_made)
 {
     json_t *answer;
@@ -243,6 +263,7 @@ int main(void)
     tcase_add_test(c, a_host_that_can_is_told_so);
     tcase_add_test(c, an_open_state_directory_fails_with_its_cure);
     tcase_add_test(c, a_missing_agent_fails_with_its_cure);
+    tcase_add_test(c, missing_tools_are_told_with_the_line_that_brings_them);
     tcase_add_test(c, a_missing_state_directory_is_told_and_not_made);
     tcase_add_test(c, a_foreign_owner_fails_with_the_chown);
     tcase_add_test(c, the_token_of_run_counts);

@@ -10,6 +10,8 @@
 
 #define COMMAND_MAX     (2u << 20)
 #define ENVIRONMENT_MAX 4096
+/* Last: what the place that the sandbox runs in has of its own. */
+#define OWN_PROGRAMS "/run/workspace/bin:/run/workspace/tools"
 /* Linux: MAX_ARG_STRLEN, 32 pages with the NUL. */
 #define ARGUMENT_MAX 131071
 
@@ -116,7 +118,8 @@ static void set_variable(struct launch *launch, size_t *count, const char *name,
 
 static void set_defaults(struct launch *launch, const struct launch_rules *rules, size_t *count)
 {
-    _cleanup_free_ char *path = xasprintf("%s/.local/bin:/usr/local/bin:/usr/bin:/bin", rules->home);
+    _cleanup_free_ char *path =
+        xasprintf("%s/.local/bin:/usr/local/bin:/usr/bin:/bin:" OWN_PROGRAMS, rules->home);
     const struct variable defaults[] = {
         { "PATH", path },
         { "HOME", rules->home },
@@ -131,6 +134,14 @@ static void set_defaults(struct launch *launch, const struct launch_rules *rules
         { "GIT_TERMINAL_PROMPT", "0" },
         { "PAGER", "cat" },
         { "TMPDIR", "/tmp" },
+        /* Output is watched live. */
+        { "PYTHONUNBUFFERED", "1" },
+        /* The cache lies in the home, another mount than the workspace: there are no links between. */
+        { "UV_LINK_MODE", "copy" },
+        /* Whom the host trusts, not a list that was compiled in; the second is the older name. */
+        { "UV_SYSTEM_CERTS", "1" },
+        { "UV_NATIVE_TLS", "1" },
+        { "PIP_DISABLE_PIP_VERSION_CHECK", "1" },
     };
     launch->environment = xcalloc(N_ELEMENTS(defaults) + ENVIRONMENT_MAX + 1, sizeof *launch->environment);
     for (size_t i = 0; i < N_ELEMENTS(defaults); i++)

@@ -27,9 +27,10 @@ extern const struct field workspace_limits_rows[];
 #define RESULT_LIMITS                                                                                        \
     { "limits", FIELD_OBJECT, .required = true, .members = workspace_limits_rows, .text = "Its bounds." },   \
     {                                                                                                        \
-        "capabilities", FIELD_OBJECT,                                                                        \
-            .required = true, .nullable = true,                                                              \
-            .text = "By which means each limit holds here; null where not known yet."                        \
+        "capabilities", FIELD_OBJECT, .required = true, .nullable = true,                                    \
+                                      .text = "By which means each limit holds here, and in "                \
+                                              "`missing_tools` the programs that commands do "               \
+                                              "not find; null where not known yet."                          \
     }
 
 /* Copies a member, null where there is none. */

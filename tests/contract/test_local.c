@@ -4,6 +4,7 @@
 #include "lib/base/process.h"
 #include "lib/driver/local/bwrap.h"
 #include "lib/driver/local/root.h"
+#include "lib/driver/local/tools.h"
 #include "tests/support/box.h"
 #include "tests/support/unit.h"
 
@@ -41,10 +42,12 @@ static void start(int kind, void (*change)(struct sandbox_spec *spec))
 /* ---- what is there ---- */
 
 /* Made by the driver, or places of the sandbox's own. */
-static const char *const own_patterns[] = { "/etc",        "/etc/profile", "/etc/passwd", "/etc/group",
-                                            "/etc/hosts",  "/etc/mtab",    "/dev",        "/dev/*",
-                                            "/home",       "/proc",        "/run",        "/run/workspace",
-                                            SANDBOX_AGENT, "/tmp",         "/workspace",  SANDBOX_HOME };
+static const char *const own_patterns[] = {
+    "/etc",           "/etc/profile",   "/etc/passwd", "/etc/group",  "/etc/hosts",
+    "/etc/mtab",      "/dev",           "/dev/*",      "/home",       "/proc",
+    "/run",           "/run/workspace", SANDBOX_AGENT, SANDBOX_NAMES, SANDBOX_NAMES "/fd",
+    "/etc/gitconfig", "/tmp",           "/workspace",  SANDBOX_HOME
+};
 
 static bool is_promised(const char *path)
 {

@@ -9,6 +9,7 @@
 #include "lib/driver/local/root.h"
 #include "lib/driver/local/seccomp.h"
 #include "lib/driver/local/spawn.h"
+#include "lib/driver/local/tools.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -212,8 +213,8 @@ static bool choose_cpus(const struct sandbox_spec *spec, cpu_set_t *ret)
 }
 
 static int run(const struct config *config, const struct sandbox_spec *spec, const struct cgroup *cgroup,
-               uid_t uid, const struct spawn_view *views, const struct vector *v, struct bwrap *b,
-               struct error *err)
+               uid_t uid, const struct spawn_view *views, size_t n_views, const struct vector *v,
+               struct bwrap *b, struct error *err)
 {
     cpu_set_t cpus;
     char processes[24];
@@ -244,7 +245,7 @@ static int run(const struct config *config, const struct sandbox_spec *spec, con
         .argv = (char *const *)(uintptr_t)argv,
         .uid = uid,
         .views = views,
-        .n_views = views ? 3 : 0,
+        .n_views = n_views,
         .fds = v->fds,
         .n_fds = v->n_fds,
         .join_fds = cgroup->join_fds,
@@ -266,23 +267,29 @@ int bwrap_start(const struct config *config, const struct sandbox_spec *spec, co
     _cleanup_free_ char *home = files ? fd_path(spec->home_fd, err) : NULL;
     if (!home || choose_uid(spec, &uid, err) || open_descriptors(&v, ret, err))
         return -1;
+    _cleanup_free_ char *tools_path = tools_folder(config);
     const struct spawn_view views[] = { { agent, SPAWN_VIEW "agent" },
                                         { files, SPAWN_VIEW "files" },
-                                        { home, SPAWN_VIEW "home" } };
+                                        { home, SPAWN_VIEW "home" },
+                                        { tools_path, SPAWN_VIEW "tools" } };
     _cleanup_free_ char *hostname = make_hostname(spec->hostname);
     bool viewed = uid && spawn_is_privileged();
-    struct root root = { .agent = agent, .files = files, .home = home, .hostname = hostname };
+    struct root root = {
+        .agent = agent, .files = files, .home = home, .tools = tools_path, .hostname = hostname
+    };
     if (viewed) {
         root.agent = views[0].target;
         root.files = views[1].target;
         root.home = views[2].target;
+        root.tools = tools_path ? views[3].target : NULL;
     }
     bwrap_sizes(spec, &root.tmp_mib, &root.shm_mib);
     describe_process(spec->block_network || (config->network && !strcmp(config->network, "none")), hostname,
                      &v);
     if (root_describe(&root, &v, err) || seal_arguments(&v, err))
         return -1;
-    return run(config, spec, cgroup, uid, viewed ? views : NULL, &v, ret, err);
+    size_t n_views = N_ELEMENTS(views) - (tools_path ? 0 : 1);
+    return run(config, spec, cgroup, uid, views, viewed ? n_views : 0, &v, ret, err);
 }
 
 /* ---- what it says ---- */

@@ -10,6 +10,7 @@
 #include "lib/driver/local/find.h"
 #include "lib/driver/local/guard.h"
 #include "lib/driver/local/probe.h"
+#include "lib/driver/local/tools.h"
 #include "lib/driver/local/watch.h"
 
 #include <errno.h>
@@ -283,11 +284,12 @@ static json_t *local_capabilities(const struct config *config, struct sandbox *s
         cgroup_detect(version);
     for (int i = 0; sandbox && i < CGROUP_CONTROLLERS; i++)
         version[i] = sandbox->cgroup.version[i];
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b}", "memory",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:o}", "memory",
                      means[CGROUP_MEMORY][version[CGROUP_MEMORY]], "cpu",
                      means[CGROUP_CPU][version[CGROUP_CPU]], "processes",
                      means[CGROUP_PIDS][version[CGROUP_PIDS]], "network", is_blocked ? "none" : "host",
-                     "block_network", "namespace", "seccomp", 1, "own_uid", geteuid() == 0, "gpu", 0);
+                     "block_network", "namespace", "seccomp", 1, "own_uid", geteuid() == 0, "gpu", 0,
+                     "missing_tools", tools_missing(config));
 }
 
 const struct driver driver_local = {

@@ -4,6 +4,8 @@
  * credentials (npmrc, pip.conf, gitconfig, settings.xml). Knows nothing of processes and limits. */
 #include "lib/driver/local/root.h"
 
+#include "lib/driver/local/tools.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -64,12 +66,16 @@ static const struct shared list[] = {
 
 static const char profile[] =
     "# The environment is set by the gateway: here only what is missing is filled in.\n"
-    "export PATH=\"${PATH-/usr/local/bin:/usr/bin:/bin}\"\n"
+    "export PATH=\"${PATH-/usr/local/bin:/usr/bin:/bin:" SANDBOX_NAMES ":" SANDBOX_TOOLS "}\"\n"
     "export HOME=\"${HOME-" SANDBOX_HOME "}\"\n"
     "export LANG=\"${LANG-C.UTF-8}\"\n";
 static const char passwd[] = "root:x:0:0:root:/root:/usr/sbin/nologin\n" SANDBOX_USER ":x:" SANDBOX_UID
                              ":" SANDBOX_UID ":Workspace:" SANDBOX_HOME ":/bin/bash\n"
                              "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+/* The host's own may hold credentials. A clone gets its large files. */
+static const char gitconfig[] = "[filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n"
+                                "\tsmudge = git-lfs smudge -- %f\n\tprocess = git-lfs filter-process\n"
+                                "\trequired = true\n";
 static const char group[] = "root:x:0:\ntty:x:5:\n" SANDBOX_USER ":x:" SANDBOX_UID ":\nnogroup:x:65534:\n";
 
 /* Anything that is not a small regular file for everybody is left out: absent is better than a surprise. */
@@ -151,6 +157,9 @@ static int add_made_files(struct vector *v, const char *hostname, struct error *
     for (size_t i = 0; i < N_ELEMENTS(made); i++)
         if (vector_add_text(v, made[i].text, made[i].path, err))
             return -1;
+    _cleanup_free_ char *lfs = tools_find_in_usr("git-lfs");
+    if (lfs && vector_add_text(v, gitconfig, "/etc/gitconfig", err))
+        return -1;
     vector_add(v, "--symlink", "../proc/self/mounts", "/etc/mtab", NULL);
     return add_hosts(v, hostname, err);
 }
@@ -160,6 +169,21 @@ static void add_tmpfs(struct vector *v, const char *path, const char *mode, int6
     vector_add(v, "--perms", mode, "--size", NULL);
     vector_add_printf(v, "%lld", (long long)mib << 20);
     vector_add(v, "--tmpfs", path, NULL);
+}
+
+/* Last on PATH: what the host calls otherwise, and what it does not have. */
+static void add_tools(const struct root *root, struct vector *v)
+{
+    vector_add(v, "--dir", SANDBOX_NAMES, NULL);
+    for (size_t i = 0; i < tool_count; i++) {
+        _cleanup_free_ char *other = tools[i].host_name ? tools_find_in_usr(tools[i].host_name) : NULL;
+        if (!other)
+            continue;
+        vector_add(v, "--symlink", other, NULL);
+        vector_add_printf(v, SANDBOX_NAMES "/%s", tools[i].name);
+    }
+    if (root->tools)
+        vector_add(v, "--ro-bind", root->tools, SANDBOX_TOOLS, NULL);
 }
 
 int root_describe(const struct root *root, struct vector *v, struct error *err)
@@ -174,7 +198,9 @@ int root_describe(const struct root *root, struct vector *v, struct error *err)
     add_tmpfs(v, "/run", "0755", 16);
     /* A mount of its own: the directory of a mount point could be renamed in /run, a mount point cannot. */
     add_tmpfs(v, "/run/workspace", "0755", 1);
-    vector_add(v, "--ro-bind", root->agent, SANDBOX_AGENT, "--remount-ro", "/run/workspace", NULL);
+    vector_add(v, "--ro-bind", root->agent, SANDBOX_AGENT, NULL);
+    add_tools(root, v);
+    vector_add(v, "--remount-ro", "/run/workspace", NULL);
     vector_add(v, "--bind", root->files, SANDBOX_WORKSPACE, "--bind", root->home, SANDBOX_HOME, NULL);
     vector_add(v, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", SANDBOX_WORKSPACE, NULL);
     return 0;

@@ -14,6 +14,7 @@
 
 struct root {
     const char *agent, *files, *home; /* paths outside */
+    const char *tools;                /* the same; NULL = there is no such folder */
     const char *hostname;
     int64_t tmp_mib, shm_mib;
 };

@@ -1,0 +1,156 @@
+/* The tools of a workspace, and a Python project's life in one: real uv, real packages from PyPI. */
+#include "tests/support/must.h"
+#include "tests/support/suite.h"
+
+#include "lib/base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define UV "build/tools/uv"
+
+static char ws[40];
+
+/* Every time, since each test is a process of its own; what is there already is left alone. */
+static void make_workspace(void)
+{
+    _cleanup_free_ char *line = xasprintf("%s tools add " UV " " UV "x --state %s",
+                                          build_path("workspace-fcgi"), instance_state(the));
+    ck_assert_int_eq(system(line), 0);
+    workspace_create(the, NULL, ws);
+}
+
+static void end_workspace(void)
+{
+    workspace_terminate(the, ws);
+}
+
+/* Must succeed, print what is expected on either stream (NULL = anything); tells the time. */
+static double run_in(const char *workspace, const char *command, const char *expected)
+{
+    struct exec_log log;
+    exec_run_command(the, workspace, command, &log);
+    ck_assert_msg(member_number(log.exit, "returncode") == 0, "%s\n%s\n%s", command, log.out, log.err);
+    ck_assert_msg(!expected || strstr(log.out, expected) || strstr(log.err, expected),
+                  "%s\nprinted: %s\n%s\nwithout: %s", command, log.out, log.err, expected);
+    double ms = (double)member_number(log.exit, "duration_ms");
+    exec_log_clear(&log);
+    return ms;
+}
+
+static void run(const char *command, const char *expected)
+{
+    printf("%7.0f ms  %.90s\n", run_in(ws, command, expected), command);
+}
+
+static void must_fail(const char *command, const char *expected)
+{
+    struct exec_log log;
+    exec_run_command(the, ws, command, &log);
+    ck_assert_msg(member_number(log.exit, "returncode") != 0, "%s\n%s", command, log.out);
+    ck_assert_msg(strstr(log.err, expected), "%s\nprinted: %s\nwithout: %s", command, log.err, expected);
+    exec_log_clear(&log);
+}
+
+START_TEST(every_tool_is_there)
+{
+    char path[100];
+    snprintf(path, sizeof path, "/api/workspaces/%s", ws);
+    json_auto_t *record = api(the, 200, "GET", path, NULL);
+    json_t *missing = json_object_get(json_object_get(record, "capabilities"), "missing_tools");
+    ck_assert_msg(json_is_array(missing) && json_array_size(missing) == 0, "%s", json_dumps(missing, 0));
+    run("for t in uv uvx python3 git git-lfs jq curl wget rg fd patch tree zip unzip; do "
+        "command -v $t >/dev/null && $t --version >/dev/null 2>&1 || $t -v >/dev/null 2>&1 || echo no $t; "
+        "done; "
+        "echo that was all",
+        NULL);
+    run("touch one.txt && fd -e txt", "one.txt");
+    run("git init -q a && cd a && git lfs track '*.bin' && head -c 100000 /dev/zero >x.bin && git add . && "
+        "git -c user.name=a -c user.email=a@b commit -qm x && git cat-file -p HEAD:x.bin",
+        "git-lfs.github.com/spec");
+}
+END_TEST
+
+START_TEST(what_is_not_there_is_told)
+{
+    char other[40], path[100];
+    struct exec_log log;
+    snprintf(path, sizeof path, "%s/tools", instance_state(the));
+    ck_assert_int_eq(chmod(path, 0755), 0);
+    snprintf(path, sizeof path, "%s/tools/uvx", instance_state(the));
+    ck_assert_int_eq(chmod(path, 0644), 0);
+    workspace_create(the, NULL, other);
+    snprintf(path, sizeof path, "/api/workspaces/%s", other);
+    json_auto_t *record = api(the, 200, "GET", path, NULL);
+    json_t *missing = json_object_get(json_object_get(record, "capabilities"), "missing_tools");
+    ck_assert_uint_eq(json_array_size(missing), 1);
+    ck_assert_str_eq(json_string_value(json_array_get(missing, 0)), "uvx");
+    exec_run_command(the, other, "command -v uv; uvx --version 2>/dev/null", &log);
+    ck_assert_str_eq(log.out, "/run/workspace/tools/uv\n");
+    exec_log_clear(&log);
+    workspace_terminate(the, other);
+}
+END_TEST
+
+START_TEST(nobody_inside_changes_a_tool)
+{
+    must_fail("cp /usr/bin/true /run/workspace/tools/true", "Read-only file system");
+    must_fail("chmod u+w /run/workspace/tools/uv", "Read-only file system");
+    must_fail("rm /run/workspace/tools/uv", "Read-only file system");
+    must_fail("ln -sf /workspace/evil /run/workspace/bin/fd", "Read-only file system");
+}
+END_TEST
+
+START_TEST(a_project_lives)
+{
+    run("uv init -q demo && cd demo && uv run -q demo", "Hello from demo!");
+    run("cd demo && uv add -q --dev pytest && uv add -q six && cat pyproject.toml", "six>=");
+    run("cd demo && printf 'import six\\n\\ndef test_it():\\n    assert six.PY3\\n' >test_it.py && uv run "
+        "pytest -q",
+        "1 passed");
+    run("cd demo && rm -rf .venv && uv sync -q && uv run pytest -q", "1 passed");
+    run("cd demo && uvx -q ruff check --select F .", "All checks passed!");
+}
+END_TEST
+
+START_TEST(a_script_brings_its_packages)
+{
+    run("printf '# /// script\\n# dependencies = [\"six\"]\\n# ///\\nimport six\\nprint(six.PY3)\\n' >s.py "
+        "&& "
+        "uv run -q s.py",
+        "True");
+}
+END_TEST
+
+/* The host's Pythons are what there is; others are downloaded where that is possible, else refused. */
+START_TEST(versions_of_python_are_the_hosts)
+{
+    run("v=$(/usr/bin/python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'); uv run -q "
+        "--no-project "
+        "--python $v python -c 'import sys; print(sys.base_prefix)'",
+        "/usr");
+    must_fail("uv run --no-project --no-python-downloads --python 3.5 python -V", "3.5");
+}
+END_TEST
+
+int main(void)
+{
+    struct stat status;
+    if (stat(UV, &status) || stat("/usr/bin/uv", &status) == 0 || stat("/usr/local/bin/uv", &status) == 0) {
+        puts("SKIP: " UV " is not there (make bring-uv brings it from PyPI), or the host has one of its own");
+        return 77;
+    }
+    Suite *s = suite_create("uv");
+    TCase *c = tcase_create("one workspace for each test");
+    tcase_add_checked_fixture(c, make_workspace, end_workspace);
+    tcase_set_timeout(c, 120);
+    tcase_add_test(c, every_tool_is_there);
+    tcase_add_test(c, what_is_not_there_is_told);
+    tcase_add_test(c, nobody_inside_changes_a_tool);
+    tcase_add_test(c, a_project_lives);
+    tcase_add_test(c, a_script_brings_its_packages);
+    tcase_add_test(c, versions_of_python_are_the_hosts);
+    suite_add_tcase(s, c);
+    return suite_main(s, NULL);
+}
