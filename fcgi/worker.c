@@ -5,6 +5,7 @@
 #include "fcgi/audited.h"
 #include "fcgi/listener.h"
 #include "fcgi/service.h"
+#include "lib/base/audit.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/memory.h"
@@ -12,13 +13,13 @@
 #include <malloc.h>
 #include <signal.h>
 
-enum { DRAIN_MS = 10 * 1000 };
+enum { DRAIN_MS = 10 * 1000, AUDIT_MS = 5 /* a busy worker's lines go together */ };
 
 struct worker {
     struct loop *loop;
     struct listener *listener;
     struct service *service;
-    struct loop_timer deadline;
+    struct loop_timer deadline, audit;
     bool draining;
 };
 
@@ -50,10 +51,19 @@ static void drain(void *user)
     service_drain(w->service);
 }
 
-static void flush_log(void *user)
+static void flush_audit(void *user)
 {
     (void)user;
+    audit_flush();
+}
+
+static void flush_logs(void *user)
+{
+    struct worker *w = user;
+
     log_flush();
+    if (audit_waits() && w->audit.heap_index == 0)
+        loop_timer_start(w->loop, &w->audit, clock_boottime_ms() + AUDIT_MS, flush_audit, w);
 }
 
 static void ignore(void *user)
@@ -87,12 +97,15 @@ int worker_run(const struct config *config, int listen_fd, int wish_fd)
     service_ask_for_warden(w.service, wish_fd);
     w.listener = listener_new(w.loop, listen_fd, config, service_handle, w.service);
     listener_set_follows(w.listener, service_follows);
-    loop_at_turn_end(w.loop, flush_log, NULL);
+    loop_at_turn_end(w.loop, flush_logs, &w);
     log_batch(true);
+    audit_batch(true);
     loop_run(w.loop);
     listener_free(w.listener);
     service_free(w.service);
+    loop_timer_stop(w.loop, &w.audit);
     loop_free(w.loop);
+    audit_batch(false);
     log_batch(false);
     return 0;
 }

@@ -17,22 +17,24 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define NAME         "audit.log"
-#define NEW_NAME     NAME ".new"
-#define FILES_MOST   100
-#define LOOKS        20 /* at the lock, which is held for microseconds, before it is slept for */
-#define SLEEPS       60
-#define SLEEP_NS     100000
+#define NAME        "audit.log"
+#define NEW_NAME    NAME ".new"
+#define FILES_MOST  100
+#define LOOKS       20 /* at the lock, which is held for microseconds, before it is slept for */
+#define SLEEPS      60
+#define SLEEP_NS    100000
+#define BATCH_BYTES (32 << 10)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(enum audit_level) least;
-static bool fork_is_handled, forked, lock_is_stuck;
+static bool fork_is_handled, forked, lock_is_stuck, batching;
+static struct buffer pending; /* lines of a batch */
 static char *directory, *from;
 static int64_t most_bytes;
 static int files_kept;
 static int dir_fd = -1, file_fd = -1;
 static struct stat opened; /* file_fd's */
-static uint64_t lost;
+static uint64_t lost, pending_lines;
 static bool loss_is_told;
 
 static void before_fork(void)
@@ -49,6 +51,8 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
     forked = true;
+    batching = false;
+    pending.length = 0;
     pthread_mutex_unlock(&lock);
 }
 
@@ -74,6 +78,8 @@ void audit_init(const char *name, enum audit_level level, const char *where, int
     most_bytes = bytes;
     files_kept = files < FILES_MOST ? files : FILES_MOST;
     lost = 0;
+    batching = false;
+    pending.length = 0;
     atomic_store_explicit(&least, level, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
 }
@@ -219,7 +225,7 @@ static void head(struct buffer *line, const char *kind)
                   (int)getpid(), kind);
 }
 
-static void write_locked(const char *data, size_t length)
+static void write_locked(const char *data, size_t length, uint64_t lines)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     _cleanup_buffer_ struct buffer both = BUFFER_INIT;
@@ -233,10 +239,40 @@ static void write_locked(const char *data, size_t length)
     if (rc == 0)
         rc = append(both.data, both.length, locked, &err);
     drop_lock(locked);
-    lost = rc == 0 ? 0 : lost + 1;
+    lost = rc == 0 ? 0 : lost + lines;
     if (rc < 0 && !loss_is_told)
         log_error("lines of the audit log are lost, until it has room again: %s", err.message);
     loss_is_told = rc < 0;
+}
+
+static void flush_locked(void)
+{
+    if (pending.length > 0)
+        write_locked(pending.data, pending.length, pending_lines);
+    pending.length = pending_lines = 0;
+}
+
+void audit_batch(bool on)
+{
+    pthread_mutex_lock(&lock);
+    flush_locked();
+    batching = on;
+    pthread_mutex_unlock(&lock);
+}
+
+bool audit_waits(void)
+{
+    pthread_mutex_lock(&lock);
+    bool waits = pending.length > 0;
+    pthread_mutex_unlock(&lock);
+    return waits;
+}
+
+void audit_flush(void)
+{
+    pthread_mutex_lock(&lock);
+    flush_locked();
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- a line ---- */
@@ -244,45 +280,56 @@ static void write_locked(const char *data, size_t length)
 void audit_begin(struct buffer *line, const char *kind)
 {
     line->length = 0;
+    buffer_reserve(line, 512);
     head(line, kind);
 }
 
-/* Room for a member that is at hand as text; two bytes end the line. */
-static void append_member(struct buffer *line, const char *name, const char *json, size_t length)
+static void begin_member(struct buffer *line, const char *name)
 {
-    if (line->length + strlen(name) + length + 4 + 2 > AUDIT_LINE_MAX)
-        return;
-    buffer_printf(line, ",\"%s\":", name);
-    buffer_append(line, json, length);
+    buffer_append(line, ",\"", 2);
+    buffer_append_text(line, name);
+    buffer_append(line, "\":", 2);
+}
+
+/* Two bytes end the line. */
+static void end_member(struct buffer *line, size_t begin)
+{
+    if (line->length + 2 > AUDIT_LINE_MAX)
+        line->length = begin;
 }
 
 void audit_json(struct buffer *line, const char *name, const char *json, size_t length)
 {
-    append_member(line, name, json, length);
+    size_t begin = line->length;
+    begin_member(line, name);
+    buffer_append(line, json, length);
+    end_member(line, begin);
 }
 
 void audit_text(struct buffer *line, const char *name, const char *text)
 {
+    size_t begin = line->length;
     if (!text)
         return;
-    _cleanup_buffer_ struct buffer value = BUFFER_INIT;
-    buffer_append_char(&value, '"');
-    audit_append_shown(&value, text, strlen(text));
-    buffer_append_char(&value, '"');
-    append_member(line, name, value.data, value.length);
+    begin_member(line, name);
+    buffer_append_char(line, '"');
+    audit_append_shown(line, text, strlen(text));
+    buffer_append_char(line, '"');
+    end_member(line, begin);
 }
 
 void audit_number(struct buffer *line, const char *name, int64_t value)
 {
-    char text[24];
-    int length = snprintf(text, sizeof text, "%lld", (long long)value);
-    append_member(line, name, text, (size_t)length);
+    size_t begin = line->length;
+    begin_member(line, name);
+    buffer_append_i64(line, value);
+    end_member(line, begin);
 }
 
 void audit_flag(struct buffer *line, const char *name, bool value)
 {
     const char *text = value ? "true" : "false";
-    append_member(line, name, text, strlen(text));
+    audit_json(line, name, text, strlen(text));
 }
 
 void audit_end(struct buffer *line)
@@ -290,8 +337,14 @@ void audit_end(struct buffer *line)
     int saved_errno = errno;
     buffer_append_text(line, "}\n");
     pthread_mutex_lock(&lock);
-    if (atomic_load_explicit(&least, memory_order_relaxed) != AUDIT_OFF)
-        write_locked(line->data, line->length);
+    if (batching && pending.length + line->length > BATCH_BYTES)
+        flush_locked();
+    if (batching) {
+        buffer_append(&pending, line->data, line->length);
+        pending_lines++;
+    } else if (atomic_load_explicit(&least, memory_order_relaxed) != AUDIT_OFF) {
+        write_locked(line->data, line->length, 1);
+    }
     pthread_mutex_unlock(&lock);
     errno = saved_errno;
 }

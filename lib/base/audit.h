@@ -19,6 +19,11 @@ enum audit_level { AUDIT_OFF, AUDIT_CHANGES /* without calls that only read */, 
 void audit_init(const char *name, enum audit_level level, const char *directory, int64_t bytes, int files);
 bool audit_enabled(enum audit_level level);
 
+/* While batching, lines are collected and written by audit_flush (or when 32 KiB are full). */
+void audit_batch(bool on);
+bool audit_waits(void); /* there is something to flush */
+void audit_flush(void);
+
 /* ---- a line ---- */
 /* {"time": ..., "from": ..., "pid": ..., "kind": kind. A member that finds no room is left out. */
 void audit_begin(struct buffer *line, const char *kind);

@@ -71,7 +71,9 @@ static bool acts(unsigned code)
 {
     static const struct {
         unsigned first, last;
-    } ranges[] = { { 0x7f, 0x9f }, { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff } };
+    } ranges[] = {
+        { 0x7f, 0x9f }, { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff }
+    };
     for (size_t i = 0; i < N_ELEMENTS(ranges); i++)
         if (ranges[i].first <= code && code <= ranges[i].last)
             return true;
@@ -91,6 +93,16 @@ static void append_byte(struct buffer *out, char byte)
     buffer_printf(out, "\\\\x%02x", (unsigned char)byte);
 }
 
+/* Length of what begins at text and is itself in JSON, and neither a part of what hides something nor
+ * followed by it: most text is nothing else. */
+static size_t plain_length(const char *text, size_t length)
+{
+    size_t i = 0;
+    while (i < length && (isalnum((unsigned char)text[i]) || (text[i] && strchr("_-.,=+()[]{}", text[i]))))
+        i++;
+    return i;
+}
+
 void audit_append_shown(struct buffer *out, const char *text, size_t length)
 {
     size_t at = 0;
@@ -99,6 +111,14 @@ void audit_append_shown(struct buffer *out, const char *text, size_t length)
         if (hidden > 0) {
             buffer_append_text(out, HIDDEN);
             at += hidden;
+            continue;
+        }
+        size_t left = AUDIT_TEXT_MAX - shown,
+               plain = plain_length(text + at, length - at < left ? length - at : left);
+        if (plain > 0) {
+            buffer_append(out, text + at, plain);
+            at += plain;
+            shown += plain - 1;
             continue;
         }
         size_t size = character_length(text + at, length - at);
