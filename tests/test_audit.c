@@ -110,8 +110,11 @@ START_TEST(long_values_are_cut_and_counted)
     memset(text, 'a', sizeof text);
     snprintf(wanted, sizeof wanted, "%.200s\xe2\x80\xa6(1000 chars total)", text);
     expect_shown(text, sizeof text, wanted);
-    expect_shown(text, 200, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-                            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+    expect_shown(
+        text, 200,
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "a");
     /* A password that the cut would show the beginning of. */
     memcpy(text + 180, "https://user:password", 21);
     text[700] = '@';

@@ -70,6 +70,9 @@ struct op {
     /* Optional: rules between fields, before anything else happens (ERROR_INVALID); may change in
      * (normalising). */
     int (*check)(const struct config *config, json_t *in, struct error *err);
+    /* Optional: what of a result is worth a line to people who watch (MCP notifications); the caller frees,
+     * NULL = nothing. */
+    char *(*told)(const json_t *result);
     /* Optional, instead of keep: the dispatcher's own kind of action on the warden or a keeper. */
     enum op_action { OP_ACTION_NONE, OP_ACTION_CREATE, OP_ACTION_TERMINATE, OP_ACTION_STOP } action;
 };

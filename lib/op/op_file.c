@@ -123,6 +123,12 @@ static int read_run(struct call *call, struct error *err)
     return OP_DONE;
 }
 
+static char *read_told(const json_t *result)
+{
+    return xasprintf("read %lld lines (offset %lld, total %lld)", (long long)integer_of(result, "lines"),
+                     (long long)integer_of(result, "offset"), (long long)integer_of(result, "total_lines"));
+}
+
 const struct op op_read_file = {
     .id = "readWorkspaceFile",
     .tool = "read_file",
@@ -141,6 +147,7 @@ const struct op op_read_file = {
     .keep_ms = FILE_KEEP_MS,
     .keep = read_keep,
     .run = read_run,
+    .told = read_told,
 };
 
 /* ---- writing ---- */

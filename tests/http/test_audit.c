@@ -87,8 +87,7 @@ START_TEST(calls_and_changes_have_their_lines)
                      "read -s p; : https://***@h/; exit 3");
 
     snprintf(path, sizeof path, "/api/workspaces/%s/file", ws);
-    json_decref(api(the, 200, "POST", path,
-                    make_json("{s:s, s:s}", "filepath", "a.txt", "content", SECRET)));
+    json_decref(api(the, 200, "POST", path, make_json("{s:s, s:s}", "filepath", "a.txt", "content", SECRET)));
     json_auto_t *written = line_with("operation", "writeWorkspaceFile", "workspace_id", ws);
     ck_assert_str_eq(member_text(json_object_get(written, "arguments"), "content"), "(23 bytes)");
     workspace_terminate(the, ws);
@@ -103,8 +102,9 @@ START_TEST(refusals_have_their_lines)
     char ws[40], path[160];
     workspace_create(the, NULL, ws);
     snprintf(path, sizeof path, "/api/workspaces/%s/exec", ws);
-    json_decref(api(the, 422, "POST", path,
-                    make_json("{s:s, s:i, s:s}", "command", "a\nb\x1b[1m", "timeout_seconds", 0, SECRET, SECRET)));
+    json_decref(
+        api(the, 422, "POST", path,
+            make_json("{s:s, s:i, s:s}", "command", "a\nb\x1b[1m", "timeout_seconds", 0, SECRET, SECRET)));
     json_auto_t *line = line_with("operation", "executeInRemoteWorkspace", "workspace_id", ws);
     ck_assert_str_eq(member_text(line, "outcome"), "ValidationError");
     ck_assert_int_eq(member_number(line, "status"), 422);
@@ -122,8 +122,9 @@ START_TEST(tools_have_their_lines)
 {
     static const char body[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":"
                                "\"read_file\",\"arguments\":{\"filepath\":\"nothing\"}}}";
-    static const char wrong[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":"
-                                "\"write_file\",\"arguments\":{\"content\":\"" SECRET "\"}}}";
+    static const char wrong[] =
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":"
+        "\"write_file\",\"arguments\":{\"content\":\"" SECRET "\"}}}";
     struct http_options o = { .body = body, .unchecked = true };
     struct answer a = http_send(the, "POST", "/mcp", &o);
     answer_clear(&a);
@@ -179,8 +180,8 @@ START_TEST(a_sandbox_does_not_reach_it)
     ck_assert_int_eq(stat(path, &status), 0);
     ck_assert_int_eq(status.st_mode & 07777, 0600);
     workspace_create(the, NULL, ws);
-    snprintf(command, sizeof command, "cat %s; ls %s/audit; echo x >> %s; find / -name audit.log 2>/dev/null", path,
-             instance_state(the), path);
+    snprintf(command, sizeof command, "cat %s; ls %s/audit; echo x >> %s; find / -name audit.log 2>/dev/null",
+             path, instance_state(the), path);
     struct exec_log log;
     exec_run_command(the, ws, command, &log);
     ck_assert_str_eq(log.out, "");

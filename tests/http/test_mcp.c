@@ -244,6 +244,151 @@ START_TEST(other_shapes_are_refused_in_kind)
 }
 END_TEST
 
+/* ---- notifications ---- */
+
+#define LEVEL "io.modelcontextprotocol/logLevel"
+
+/* read_file of a path in the default workspace, asked in this revision with this level (NULL = none); the
+ * messages of the answer, in order, whether it is JSON or events. */
+static json_t *read_watched(const char *version, const char *level, const char *path, const char *accept,
+                            char type[static 64])
+{
+    json_t *meta = strcmp(version, MODERN) == 0 ? modern_meta() : json_object();
+    if (level)
+        json_object_set_new(meta, LEVEL, json_string(level));
+    json_auto_t *message =
+        make_json("{s:s, s:i, s:s, s:{s:s, s:{s:s}, s:o}}", "jsonrpc", "2.0", "id", 7, "method", "tools/call",
+                  "params", "name", "read_file", "arguments", "filepath", path, "_meta", meta);
+    char line[80], *body = json_dumps(message, 0);
+    snprintf(line, sizeof line, "MCP-Protocol-Version: %s", version);
+    const char *headers[] = { accept, line, "Mcp-Method: tools/call", "Mcp-Name: read_file", NULL };
+    struct http_options o = { .body = body, .headers = headers, .unchecked = true };
+    struct answer a = http_send(the, "POST", "/mcp", &o);
+    free(body);
+    ck_assert_msg(a.status == 200, "%ld %s", a.status, a.body);
+    ck_assert_ptr_nonnull(answer_header(&a, "Content-Type", type, 64));
+    json_t *messages = json_array();
+    if (a.json)
+        json_array_append(messages, a.json);
+    char *state = NULL;
+    for (char *at = a.json ? NULL : strtok_r(a.body, "\n", &state); at; at = strtok_r(NULL, "\n", &state)) {
+        if (strncmp(at, "data: ", 6) != 0) {
+            ck_assert_str_eq(at, "event: message");
+            continue;
+        }
+        json_t *one = json_loads(at + 6, JSON_REJECT_DUPLICATES, NULL);
+        ck_assert_msg(one != NULL, "%s", at);
+        json_array_append_new(messages, one);
+    }
+    answer_clear(&a);
+    return messages;
+}
+
+static void expect_notice(const json_t *messages, size_t index, const char *level, const char *text)
+{
+    const json_t *one = json_array_get(messages, index), *params = json_object_get(one, "params");
+    ck_assert_str_eq(member_text(one, "method"), "notifications/message");
+    ck_assert_ptr_null(json_object_get(one, "id"));
+    ck_assert_str_eq(member_text(params, "level"), level);
+    ck_assert_str_eq(member_text(json_object_get(params, "data"), "msg"), text);
+}
+
+static const char both[] = "Accept: application/json, text/event-stream";
+static const char *const all_versions[] = { "2025-03-26", "2025-06-18", "2025-11-25", MODERN };
+
+START_TEST(a_call_that_asks_is_told_how_it_goes)
+{
+    const char *version = all_versions[_i];
+    char type[64];
+    json_decref(call_tool("write_file", make_json("{s:s, s:s, s:b}", "filepath", "told.txt", "content",
+                                                  "one\ntwo\n", "create_only", 0)));
+    json_auto_t *fine = read_watched(version, "info", "told.txt", both, type);
+    ck_assert_str_eq(type, "text/event-stream");
+    ck_assert_uint_eq(json_array_size(fine), 3);
+    expect_notice(fine, 0, "info", "read_file started");
+    expect_notice(fine, 1, "info", "read_file finished: read 2 lines (offset 0, total 2)");
+    const json_t *result = json_object_get(json_array_get(fine, 2), "result");
+    ck_assert_int_eq(member_number(json_array_get(fine, 2), "id"), 7);
+    ck_assert(!member_flag(result, "isError"));
+    json_auto_t *failed = read_watched(version, "debug", "nothing.txt", both, type);
+    ck_assert_uint_eq(json_array_size(failed), 3);
+    expect_notice(failed, 1, "error", "read_file failed: 'nothing.txt' does not exist");
+    json_auto_t *errors = read_watched(version, "error", "nothing.txt", both, type);
+    ck_assert_uint_eq(json_array_size(errors), 2);
+    expect_notice(errors, 0, "error", "read_file failed: 'nothing.txt' does not exist");
+    json_auto_t *nothing = read_watched(version, "critical", "nothing.txt", both, type);
+    ck_assert_uint_eq(json_array_size(nothing), 1);
+}
+END_TEST
+
+START_TEST(a_call_that_does_not_ask_is_not_told)
+{
+    char type[64];
+    json_auto_t *silent = read_watched(all_versions[_i], NULL, "told.txt", both, type);
+    ck_assert_str_eq(type, "application/json");
+    ck_assert_uint_eq(json_array_size(silent), 1);
+    json_auto_t *plain = read_watched(all_versions[_i], "info", "told.txt", "Accept: application/json", type);
+    ck_assert_str_eq(type, "application/json");
+    ck_assert_uint_eq(json_array_size(plain), 1);
+}
+END_TEST
+
+/* A batch of this many calls of one tool, or (name NULL) lists of tools; its answers. */
+static struct answer send_batch(size_t count, const char *name, json_t *arguments)
+{
+    json_auto_t *batch = json_array();
+    for (size_t k = 0; k < count && !name; k++)
+        json_array_append_new(
+            batch, make_json("{s:s, s:i, s:s}", "jsonrpc", "2.0", "id", (int)k, "method", "tools/list"));
+    for (size_t k = 0; k < count && name; k++)
+        json_array_append_new(batch, make_json("{s:s, s:i, s:s, s:{s:s, s:O}}", "jsonrpc", "2.0", "id",
+                                               (int)k, "method", "tools/call", "params", "name", name,
+                                               "arguments", arguments));
+    json_decref(arguments);
+    char *body = json_dumps(batch, 0);
+    struct http_options o = { .body = body, .unchecked = true };
+    struct answer a = http_send(the, "POST", "/mcp", &o);
+    free(body);
+    ck_assert_int_eq(a.status, 200);
+    ck_assert_uint_eq(json_array_size(a.json), count);
+    ck_assert_msg(a.length <= (1u << 20) + count * 400, "%zu bytes", a.length);
+    return a;
+}
+
+START_TEST(the_answers_of_a_batch_are_bounded_together)
+{
+    char ws[40], ex[40];
+    workspace_create(the, NULL, ws);
+    exec_start_command(the, ws, "head -c 2000000 /dev/zero | tr '\\0' '\"'", ex);
+    struct exec_log log;
+    exec_follow(the, ws, ex, 30000, &log);
+    exec_log_clear(&log);
+    /* Pages have their share. */
+    struct answer a =
+        send_batch(40, "workspace_realtime_exec_events",
+                   make_json("{s:s, s:s, s:i}", "workspace_id", ws, "exec_id", ex, "max_bytes", 8388608));
+    size_t index;
+    json_t *one;
+    json_array_foreach(a.json, index, one) {
+        const json_t *page = json_object_get(json_object_get(one, "result"), "structuredContent");
+        ck_assert_uint_ge(json_array_size(json_object_get(page, "events")), 1);
+    }
+    answer_clear(&a);
+    /* What has no share is counted. */
+    a = send_batch(60, NULL, NULL);
+    size_t refused = 0;
+    json_array_foreach(a.json, index, one) {
+        const json_t *error = json_object_get(one, "error");
+        refused += error != NULL;
+        if (error)
+            ck_assert_ptr_nonnull(strstr(member_text(error, "message"), "ask for it alone"));
+    }
+    ck_assert_msg(refused > 0 && refused < 60, "%zu refused", refused);
+    answer_clear(&a);
+    workspace_terminate(the, ws);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("mcp");
@@ -254,6 +399,9 @@ int main(void)
     tcase_add_test(c, tools_do_what_rest_does);
     tcase_add_test(c, large_pages_are_bounded);
     tcase_add_test(c, other_shapes_are_refused_in_kind);
+    tcase_add_loop_test(c, a_call_that_asks_is_told_how_it_goes, 0, N_ELEMENTS(all_versions));
+    tcase_add_loop_test(c, a_call_that_does_not_ask_is_not_told, 0, N_ELEMENTS(all_versions));
+    tcase_add_test(c, the_answers_of_a_batch_are_bounded_together);
     suite_add_tcase(s, c);
     return suite_main(s, NULL);
 }

@@ -1,0 +1,42 @@
+/* Owns the server's name, capabilities and instructions. It knows no tool but by its name. */
+#include "fcgi/mcp/hello.h"
+
+#include "fcgi/mcp/tools.h"
+#include "lib/base/version.h"
+
+#define INSTRUCTIONS                                                                                         \
+    "Sandboxed Linux workspaces that last. For a new task call workspace_create, then use its workspace_id " \
+    "everywhere. Start builds, "                                                                             \
+    "installs and anything long with workspace_realtime_exec_start, and read its output with "               \
+    "workspace_realtime_exec_events, giving each "                                                           \
+    "answer's next_cursor back as cursor until an event of type exit comes; workspace_exec is for very "     \
+    "short commands. Files below "                                                                           \
+    "/workspace stay when a workspace stops. Never print secret values."
+
+void hello_append_initialize(struct buffer *out, const struct rpc_message *m)
+{
+    const char *asked = json_string_value(json_object_get(m->params, "protocolVersion"));
+    enum era era = ERA_LEGACY_NEWEST;
+    if (!asked || !era_find(asked, &era) || era_is_modern(era))
+        era = ERA_LEGACY_NEWEST;
+    json_auto_t *result =
+        json_pack("{s:s, s:{s:{}, s:{}}, s:{s:s, s:s}, s:s}", "protocolVersion", era_name(era),
+                  "capabilities", "tools", "logging", "serverInfo", "name", WORKSPACE_NAME, "version",
+                  WORKSPACE_VERSION, "instructions", INSTRUCTIONS);
+    rpc_append_value(out, result);
+}
+
+void hello_append_discover(struct buffer *out, enum era era)
+{
+    json_auto_t *versions = era_names();
+    buffer_append_char(out, '{');
+    mcp_append_result_head(out, era);
+    buffer_append_text(out, "\"supportedVersions\":");
+    rpc_append_value(out, versions);
+    buffer_printf(out,
+                  ",\"capabilities\":{\"tools\":{},\"logging\":{}},\"ttlMs\":%d,\"cacheScope\":\"public\","
+                  "\"instructions\":\"",
+                  MCP_TTL_MS);
+    buffer_append_json(out, INSTRUCTIONS, strlen(INSTRUCTIONS));
+    buffer_append_text(out, "\"}");
+}
