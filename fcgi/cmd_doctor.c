@@ -98,6 +98,21 @@ static void check_tools(const struct config *config, struct finding *f)
         doctor_say(f, LEVEL_OK, NULL, "commands in workspaces find%s", buffer_text(&there));
 }
 
+/* The one that each sandbox gets beside its agent, for searches. */
+static void check_ripgrep(const struct config *config, struct finding *f)
+{
+    (void)config;
+    char line[128];
+    _cleanup_free_ char *path = tools_find_in_usr("rg");
+    if (!path) {
+        doctor_say(f, LEVEL_WARN, "apt-get install ripgrep, then stop the workspaces that run",
+                   "rg is not in /usr: searching in files answers 501 without it");
+        return;
+    }
+    first_line((char *[]){ path, (char *)"--version", NULL }, line, sizeof line);
+    doctor_say(f, LEVEL_OK, NULL, "%s", *line ? line : path);
+}
+
 /* One in the state directory is not run here: whoever owns that directory could have put it there, and this
  * may be root. */
 static void check_uv(const struct config *config, struct finding *f)
@@ -290,6 +305,7 @@ static const struct check {
     { "address", check_address },
     { "lighttpd", check_lighttpd },
     { "tools", check_tools },
+    { "ripgrep", check_ripgrep },
     { "uv", check_uv },
     { "store", doctor_store },
 };

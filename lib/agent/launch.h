@@ -13,6 +13,7 @@
 /* What holds for every command of this sandbox. */
 struct launch_rules {
     const char *workspace, *home; /* the folders that "/workspace" and HOME mean */
+    const char *ripgrep;          /* the program; it may be missing */
     int64_t processes;            /* RLIMIT_NPROC; 0 = as it is */
     struct sock_fprog filter;     /* len 0 = none */
     struct rlimit files;          /* RLIMIT_NOFILE as the agent found it */

@@ -42,9 +42,13 @@ static long number_or(const char *text, long least, long most, long otherwise)
 static int parse_options(int argc, char **argv, struct settings *settings)
 {
     static const struct option options[] = {
-        { "channel", required_argument, NULL, 'c' },   { "seccomp", required_argument, NULL, 's' },
-        { "processes", required_argument, NULL, 'p' }, { "workspace", required_argument, NULL, 'w' },
-        { "home", required_argument, NULL, 'h' },      { NULL, 0, NULL, 0 },
+        { "channel", required_argument, NULL, 'c' },
+        { "seccomp", required_argument, NULL, 's' },
+        { "processes", required_argument, NULL, 'p' },
+        { "workspace", required_argument, NULL, 'w' },
+        { "home", required_argument, NULL, 'h' },
+        { "ripgrep", required_argument, NULL, 'r' },
+        { NULL, 0, NULL, 0 },
     };
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (option) {
@@ -62,6 +66,9 @@ static int parse_options(int argc, char **argv, struct settings *settings)
             break;
         case 'h':
             settings->rules.home = optarg;
+            break;
+        case 'r':
+            settings->rules.ripgrep = optarg;
             break;
         default:
             return -1;
@@ -132,10 +139,12 @@ static void prepare_process(struct launch_rules *rules)
 
 int main(int argc, char **argv)
 {
-    struct settings settings = { -1, -1, { .workspace = "/workspace", .home = "/home/workspace" } };
+    struct settings settings = {
+        -1, -1, { .workspace = "/workspace", .home = "/home/workspace", .ripgrep = "/run/workspace/rg" }
+    };
     if (parse_options(argc, argv, &settings) < 0)
         return fail("usage: workspace-agent --channel FD [--seccomp FD] [--processes N] [--workspace DIR] "
-                    "[--home DIR]");
+                    "[--home DIR] [--ripgrep PROGRAM]");
     fill_standard_descriptors();
     prepare_process(&settings.rules);
     if (settings.seccomp_fd >= 0 && read_filter(settings.seccomp_fd, &settings.rules.filter) < 0)

@@ -1,7 +1,10 @@
 /* Owns what stands between operations on files and the agent's call. Knows no single operation. */
 #include "lib/op/file.h"
 
+#include "lib/base/base64.h"
 #include "lib/base/utf8.h"
+
+#include <stdio.h>
 
 const char *const file_validated[] = { "true", "skipped", "false", NULL };
 
@@ -14,6 +17,37 @@ void file_set_room(json_t *request, const struct keeper_call *call, const json_t
     int64_t room = integer_of(in, "max_bytes") - (twice ? 2 * around : around);
     json_object_set_new(request, "max_bytes", json_integer(room > LEAST ? room : LEAST));
     json_object_set_new(request, "twice", json_boolean(twice));
+}
+
+static void append_shown(struct buffer *out, const char *name, size_t length)
+{
+    for (size_t at = 0, good; at < length; at += good) {
+        unsigned char c = (unsigned char)name[at];
+        good = utf8_valid_prefix(name + at, length - at);
+        if (good == 0 || c < 0x20 || c == 0x7f) {
+            buffer_printf(out, "\\x%02x", c);
+            good = 1;
+            continue;
+        }
+        size_t plain = 1;
+        while (plain < good && (unsigned char)name[at + plain] >= 0x20 && name[at + plain] != 0x7f)
+            plain++;
+        buffer_append(out, name + at, plain);
+        good = plain;
+    }
+}
+
+void file_append_name(struct buffer *out, const json_t *entry, const char *member)
+{
+    char exact[64];
+    _cleanup_buffer_ struct buffer name = BUFFER_INIT;
+    snprintf(exact, sizeof exact, "%.40s_base64", member);
+    const char *base64 = text_of(entry, exact);
+    if (!base64 || !base64_decode(base64, strlen(base64), &name)) {
+        const json_t *text = json_object_get(entry, member);
+        buffer_append(&name, json_string_value(text), json_string_length(text));
+    }
+    append_shown(out, buffer_text(&name), name.length);
 }
 
 json_t *file_result(const struct call *call, const struct file_member *members)

@@ -59,25 +59,14 @@ static json_t *show_entry(const json_t *kept)
                      "modified_at", modified);
 }
 
-/* A name with a line end in it must not look like two entries. */
-static void append_shown(struct buffer *out, const char *name, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
-            buffer_printf(out, "\\x%02x", (unsigned char)name[i]);
-        else
-            buffer_append_char(out, name[i]);
-}
-
 static void show_list(struct call *call, const json_t *entries)
 {
     _cleanup_buffer_ struct buffer text = BUFFER_INIT;
     const json_t *entry;
     size_t index;
     json_array_foreach(entries, index, entry) {
-        const json_t *name = json_object_get(entry, "name");
         buffer_printf(&text, "%s[%c] ", index ? "\n" : "", is_true(entry, "directory") ? 'D' : 'F');
-        append_shown(&text, json_string_value(name), json_string_length(name));
+        file_append_name(&text, entry, "name");
     }
     if (json_array_size(entries) == 0)
         buffer_append_text(&text, "Directory is empty.");

@@ -21,6 +21,8 @@ const struct op *const ops[] = {
     &op_write_file,
     &op_edit_file,
     &op_list_directory,
+    &op_search_files,
+    &op_grep_files,
     &op_bash,
     &op_make_directory,
     &op_move_file,

@@ -27,5 +27,9 @@ extern const struct op op_bash;
 extern const struct op op_download_file, op_upload_file;
 /* op_folder.c */
 extern const struct op op_list_directory, op_make_directory, op_move_file, op_remove_file;
+/* op_search.c */
+extern const struct op op_search_files;
+/* op_grep.c */
+extern const struct op op_grep_files;
 
 #endif

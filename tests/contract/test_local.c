@@ -43,10 +43,11 @@ static void start(int kind, void (*change)(struct sandbox_spec *spec))
 
 /* Made by the driver, or places of the sandbox's own. */
 static const char *const own_patterns[] = {
-    "/etc",           "/etc/profile",   "/etc/passwd", "/etc/group",  "/etc/hosts",
-    "/etc/mtab",      "/dev",           "/dev/*",      "/home",       "/proc",
-    "/run",           "/run/workspace", SANDBOX_AGENT, SANDBOX_NAMES, SANDBOX_NAMES "/fd",
-    "/etc/gitconfig", "/tmp",           "/workspace",  SANDBOX_HOME
+    "/etc",           "/etc/profile",  "/etc/passwd", "/etc/group",
+    "/etc/hosts",     "/etc/mtab",     "/dev",        "/dev/*",
+    "/home",          "/proc",         "/run",        "/run/workspace",
+    SANDBOX_AGENT,    SANDBOX_RIPGREP, SANDBOX_NAMES, SANDBOX_NAMES "/fd",
+    "/etc/gitconfig", "/tmp",          "/workspace",  SANDBOX_HOME
 };
 
 static bool is_promised(const char *path)
@@ -148,6 +149,8 @@ START_TEST(only_four_places_can_be_written)
     }
     ck_assert(!box_succeeds(&box, "echo x >> /etc/passwd"));
     ck_assert(!box_succeeds(&box, "echo x >> " SANDBOX_AGENT));
+    ck_assert(!box_succeeds(&box, "echo x >> " SANDBOX_RIPGREP));
+    ck_assert(!box_succeeds(&box, "mv " SANDBOX_RIPGREP " /run/workspace/other"));
     ck_assert(!box_succeeds(&box, "mv /run/workspace /run/other"));
     ck_assert(!box_succeeds(&box, "chmod u+w / /dev /etc /etc/hosts || chmod 777 /etc"));
     ck_assert(box_succeeds(&box, "touch /workspace/x ~/x /tmp/x /dev/shm/x /run/x && echo > /dev/null"));

@@ -45,7 +45,8 @@ static _Noreturn void run_agent(const struct peer *peer, int fd, const char *con
     int channel = fcntl(fd, F_DUPFD, 40);
     snprintf(number, sizeof number, "%d", channel);
     const char *const own[] = { path, "--channel", number, NULL };
-    const char *const folders[] = { "--workspace", peer->workspace, "--home", peer->workspace, NULL };
+    const char *const folders[] = { "--workspace", peer->workspace, "--home", peer->workspace,
+                                    "--ripgrep",   "/usr/bin/rg",   NULL };
     const char *argv[64] = { NULL };
     size_t count = add_all(argv, 0, wrapper);
     count = add_all(argv, count, own);

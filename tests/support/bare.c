@@ -44,7 +44,7 @@ static _Noreturn void run_agent(const struct config *config, int channel, const 
     dup2(channel, 3);
     process_close_on_exec_from(4);
     execl(config->agent, "workspace-agent", "--channel", "3", "--workspace", files, "--home", home,
-          processes ? "--processes" : NULL, processes, NULL);
+          "--ripgrep", "/usr/bin/rg", processes ? "--processes" : NULL, processes, NULL);
     _exit(127);
 }
 

@@ -1,6 +1,7 @@
 /* Owns the listing of one folder: {"path", "limit", "after", "max_bytes", "twice"}. Folders come before
  * files, each by the bytes of their names; a page goes on behind the entry that "after" (base64) names. */
 #include "lib/agent/files/call.h"
+#include "lib/agent/search/names.h"
 #include "lib/base/base64.h"
 #include "lib/base/utf8.h"
 
@@ -9,10 +10,6 @@
 #include <fcntl.h>
 
 #define ENTRY_COST 110 /* of an entry in the answer, without its name */
-
-static const char *const hidden[] = {
-    ".venv_container", ".mcp", "__pycache__", ".git", ".ruff_cache", ".venv"
-};
 
 /* key: 'D' or 'F', then the name: entries sort by it. */
 struct listing {
@@ -29,14 +26,6 @@ static void listing_clear(struct listing *l)
         free(l->keys[i]);
     free(l->keys);
     place_clear(&l->place);
-}
-
-static bool is_hidden(const char *name)
-{
-    for (size_t i = 0; i < N_ELEMENTS(hidden); i++)
-        if (!strcmp(name, hidden[i]))
-            return true;
-    return false;
 }
 
 /* A link counts as what it leads to, inside of the workspace. */
@@ -80,7 +69,8 @@ static int collect(struct listing *l, int fd, struct error *err)
     if (!folder)
         return path_fail(err, errno, l->path, "cannot be listed");
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && !is_hidden(entry->d_name))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            !names_is_hidden(entry->d_name))
             add(l, is_folder(l, fd, entry), entry->d_name);
     closedir(folder);
     if (l->count > 0)
@@ -95,24 +85,12 @@ static const char *type_name(mode_t mode)
     return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "link" : "other";
 }
 
-static void add_name(json_t *entry, const char *name)
-{
-    size_t length = strlen(name);
-    _cleanup_buffer_ struct buffer text = BUFFER_INIT, exact = BUFFER_INIT;
-    buffer_append_utf8(&text, name, length);
-    json_object_set_new(entry, "name", json_stringn(buffer_text(&text), text.length));
-    if (utf8_is_valid(name, length))
-        return;
-    buffer_append_base64(&exact, name, length);
-    json_object_set_new(entry, "name_base64", json_string(buffer_text(&exact)));
-}
-
 static json_t *describe(int fd, const char *key)
 {
     struct stat stat = { 0 };
     bool known = fstatat(fd, key + 1, &stat, AT_SYMLINK_NOFOLLOW) == 0;
     json_t *entry = json_object();
-    add_name(entry, key + 1);
+    names_put(entry, "name", key + 1, strlen(key + 1));
     json_object_set_new(entry, "directory", json_boolean(key[0] == 'D'));
     json_object_set_new(entry, "type", json_string(known ? type_name(stat.st_mode) : "other"));
     json_object_set_new(entry, "size", json_integer(stat.st_size));

@@ -13,6 +13,7 @@
 
 #define SHORT_MS    60000
 #define TRANSFER_MS 300000
+#define SEARCH_MS   60000 /* they end themselves, before */
 #define REPLY_FD    3
 #define PIPE_USUAL  (60u << 10)
 #define PIPE_LARGE  (256 << 10)
@@ -27,6 +28,8 @@ static const struct file_kind kinds[] = {
     { "remove", FILE_SHORT, SHORT_MS, file_remove },
     { "download", FILE_TRANSFER, TRANSFER_MS, file_download },
     { "upload", FILE_TRANSFER, TRANSFER_MS, file_upload },
+    { "search", FILE_SEARCH, SEARCH_MS, file_search },
+    { "grep", FILE_SEARCH, SEARCH_MS, file_grep },
 };
 
 const struct file_kind *file_kind_find(const char *name)

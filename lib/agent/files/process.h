@@ -7,8 +7,8 @@
 
 #include <sys/types.h>
 
-/* Calls of each kind have places of their own: long transfers do not keep short ones waiting. */
-enum { FILE_SHORT, FILE_TRANSFER, FILE_KINDS };
+/* Calls of each kind have places of their own: long transfers and searches do not keep short ones waiting. */
+enum { FILE_SHORT, FILE_TRANSFER, FILE_SEARCH, FILE_KINDS };
 
 struct file_kind {
     const char *name;

@@ -272,11 +272,15 @@ int bwrap_start(const struct config *config, const struct sandbox_spec *spec, co
                                         { files, SPAWN_VIEW "files" },
                                         { home, SPAWN_VIEW "home" },
                                         { tools_path, SPAWN_VIEW "tools" } };
+    _cleanup_free_ char *ripgrep = tools_find_in_usr("rg");
     _cleanup_free_ char *hostname = make_hostname(spec->hostname);
     bool viewed = uid && spawn_is_privileged();
-    struct root root = {
-        .agent = agent, .files = files, .home = home, .tools = tools_path, .hostname = hostname
-    };
+    struct root root = { .agent = agent,
+                         .ripgrep = ripgrep,
+                         .files = files,
+                         .home = home,
+                         .tools = tools_path,
+                         .hostname = hostname };
     if (viewed) {
         root.agent = views[0].target;
         root.files = views[1].target;

@@ -199,6 +199,8 @@ int root_describe(const struct root *root, struct vector *v, struct error *err)
     /* A mount of its own: the directory of a mount point could be renamed in /run, a mount point cannot. */
     add_tmpfs(v, "/run/workspace", "0755", 1);
     vector_add(v, "--ro-bind", root->agent, SANDBOX_AGENT, NULL);
+    if (root->ripgrep)
+        vector_add(v, "--ro-bind", root->ripgrep, SANDBOX_RIPGREP, NULL);
     add_tools(root, v);
     vector_add(v, "--remount-ro", "/run/workspace", NULL);
     vector_add(v, "--bind", root->files, SANDBOX_WORKSPACE, "--bind", root->home, SANDBOX_HOME, NULL);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define SANDBOX_AGENT     "/run/workspace/agent"
+#define SANDBOX_RIPGREP   "/run/workspace/rg" /* where the agent looks for it */
 #define SANDBOX_WORKSPACE "/workspace"
 #define SANDBOX_HOME      "/home/workspace"
 #define SANDBOX_USER      "workspace"
@@ -15,6 +16,7 @@
 struct root {
     const char *agent, *files, *home; /* paths outside */
     const char *tools;                /* the same; NULL = there is no such folder */
+    const char *ripgrep;              /* NULL: there is none */
     const char *hostname;
     int64_t tmp_mib, shm_mib;
 };

@@ -1,0 +1,231 @@
+/* Owns one ripgrep over a list of files: what it is told, what is taken of its answer, which is a stranger's.
+ */
+#include "lib/agent/files/grep.h"
+#include "lib/agent/search/clip.h"
+#include "lib/agent/search/names.h"
+#include "lib/agent/search/ripgrep.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#define PIECE       (256u << 10)
+#define BINARY_TOLD 20
+#define PROBLEM_MAX 400
+
+/* What is taken of one ripgrep. */
+struct taking {
+    struct grep *grep;
+    struct hits *hits;
+    bool whole; /* its last message was read */
+};
+
+/* ---- lines ---- */
+
+/* The line without its end. */
+static uint64_t line_length(const struct ripgrep_message *m)
+{
+    uint64_t length = m->line_length;
+    if (length > 0 && m->last == '\n')
+        length -= length > 1 && m->before_last == '\r' ? 2 : 1;
+    return length;
+}
+
+static size_t path_offset(const struct ripgrep_message *m)
+{
+    return m->path.length >= 2 && !memcmp(m->path.data, "./", 2) ? 2 : 0;
+}
+
+/* Bytes of a line that were not kept, from the file itself, which may be another one by now: they must hold
+ * what matched. 0 = they cannot be had. */
+static size_t read_around(const struct grep *grep, struct ripgrep_message *m, uint64_t from, char *to,
+                          size_t size)
+{
+    struct stat stat;
+    struct path_root folder = { .fd = grep->folder_fd, .path = "/workspace" };
+    _cleanup_place_ struct place place = PLACE_INIT;
+    const char *path = buffer_text(&m->path) + path_offset(m);
+    uint64_t inside = (uint64_t)m->start - from;
+    if (m->offset < 0 || path_find_existing(&folder, path, 0, &place, NULL) < 0)
+        return 0;
+    _cleanup_close_ int fd = path_open_file(&place, path, O_RDONLY, &stat, NULL);
+    ssize_t got = fd < 0 ? -1 : pread(fd, to, size, m->offset + (off_t)from);
+    if (got <= 0 || inside >= (uint64_t)got)
+        return 0;
+    size_t held = (size_t)got - inside < m->match.length ? (size_t)got - inside : m->match.length;
+    return memcmp(to + inside, m->match.data, held) == 0 ? (size_t)got : 0;
+}
+
+/* What is shown of the line: of what was kept, of the file, or at least what matched. */
+static void choose(const struct grep *grep, struct ripgrep_message *m, struct hit *hit, char *space)
+{
+    uint64_t length = line_length(m), from, size;
+    uint64_t start = m->start > 0 ? (uint64_t)m->start : 0, end = m->end > 0 ? (uint64_t)m->end : 0;
+    clip_choose(length, start, end, &from, &size);
+    hit->data = m->line.data + from;
+    if (from + size > m->line.length) {
+        hit->data = space;
+        size = start >= from ? read_around(grep, m, from, space, size) : 0;
+    }
+    if (size == 0 && length > 0) {
+        from = start;
+        hit->data = m->match.data;
+        size = m->match.length < CLIP_BYTES ? m->match.length : CLIP_BYTES;
+    }
+    hit->length = size;
+    const char *first = hit->data;
+    clip_to_characters(&hit->data, &hit->length, from > 0, from + size < length);
+    hit->before = from + (uint64_t)(hit->data - first);
+    hit->after = hit->before + hit->length < length ? length - hit->before - hit->length : 0;
+}
+
+static void take_line(struct taking *t, struct ripgrep_message *m)
+{
+    char space[CLIP_BYTES];
+    struct hit hit = { .line = m->line_number,
+                       .matched = m->type == RIPGREP_MATCH,
+                       .column = m->start + 1,
+                       .count = (int64_t)m->submatches };
+    choose(t->grep, m, &hit, space);
+    hits_add(t->hits, &hit);
+}
+
+/* ---- files ---- */
+
+static void take_begin(struct taking *t, const struct ripgrep_message *m)
+{
+    size_t skip = path_offset(m);
+    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
+    buffer_append_text(&path, t->grep->prefix);
+    buffer_append(&path, m->path.data + skip, m->path.length - skip);
+    hits_begin(t->hits, path.data, path.length);
+}
+
+static void take_end(struct taking *t, const struct ripgrep_message *m)
+{
+    struct grep *grep = t->grep;
+    bool binary = m->binary_offset >= 0;
+    hits_end(t->hits, !binary);
+    if (!binary)
+        return;
+    grep->binary++;
+    if (json_array_size(grep->binaries) >= BINARY_TOLD)
+        return;
+    size_t skip = path_offset(m);
+    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
+    json_t *told = json_object();
+    buffer_append_text(&path, grep->prefix);
+    buffer_append(&path, m->path.data + skip, m->path.length - skip);
+    names_put(told, "path", buffer_text(&path), path.length);
+    json_array_append_new(grep->binaries, told);
+}
+
+static void take(void *user, const struct ripgrep_message *message)
+{
+    struct taking *t = user;
+    struct ripgrep_message m = *message;
+    bool has_path =
+        m.path.length > 0 && m.path.length < RIPGREP_PATH_MAX && !memchr(m.path.data, '\0', m.path.length);
+    if (m.type == RIPGREP_SUMMARY) {
+        t->whole = true;
+    } else if (!has_path) {
+        return;
+    } else if (m.type == RIPGREP_BEGIN) {
+        take_begin(t, &m);
+    } else if (m.type == RIPGREP_END) {
+        take_end(t, &m);
+    } else if (m.type != RIPGREP_OTHER) {
+        take_line(t, &m);
+    }
+}
+
+/* ---- the process ---- */
+
+static const char **make_arguments(const struct grep *grep, const char *const *files, size_t count,
+                                   char numbers[2][24])
+{
+    const char **argv = xcalloc(count + 24, sizeof *argv);
+    size_t n = 0;
+    snprintf(numbers[0], sizeof numbers[0], "%zu", grep->rules.max_per_file + 1);
+    snprintf(numbers[1], sizeof numbers[1], "%lld", (long long)grep->rules.context);
+    static const char *const always[] = { "rg", "--no-config", "--json", "--no-mmap", "--color=never" };
+    for (size_t i = 0; i < N_ELEMENTS(always); i++)
+        argv[n++] = always[i];
+    if (file_call_flag(grep->call, "literal"))
+        argv[n++] = "--fixed-strings";
+    argv[n++] = file_call_flag(grep->call, "case_sensitive") ? "--case-sensitive" : "--ignore-case";
+    if (file_call_flag(grep->call, "whole_words"))
+        argv[n++] = "--word-regexp";
+    argv[n++] = "--max-count";
+    argv[n++] = numbers[0];
+    argv[n++] = "--context";
+    argv[n++] = numbers[1];
+    argv[n++] = "-e";
+    argv[n++] = grep->pattern;
+    argv[n++] = "--";
+    for (size_t i = 0; i < count; i++)
+        argv[n++] = files[i];
+    if (count == 0)
+        argv[n++] = "/dev/null";
+    return argv;
+}
+
+/* Its own words, on one line each, without the advice on its options. */
+static int bad_pattern(struct rg *rg, struct error *err)
+{
+    char *text = (char *)buffer_text(&rg->problem), *advice = strstr(text, "\n\nConsider");
+    if (advice)
+        *advice = '\0';
+    size_t length = strlen(text);
+    while (length > 0 && text[length - 1] == '\n')
+        text[--length] = '\0';
+    const char *reason = strstr(text, "\nerror: ");
+    if (reason && length > PROBLEM_MAX) /* the pattern, which stands before it, is long */
+        return error_set(err, ERROR_INVALID, "pattern: regex parse error: %.*s", PROBLEM_MAX, reason + 8);
+    return error_set(err, ERROR_INVALID, "pattern: %.*s", PROBLEM_MAX, text);
+}
+
+static int judge(const struct taking *t, struct rg *rg, int status, bool late, enum grep_outcome *ret,
+                 struct error *err)
+{
+    *ret = late ? GREP_LATE : t->whole ? GREP_DONE : GREP_BROKEN;
+    if (*ret != GREP_BROKEN)
+        return 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+        return error_set(err, ERROR_UNAVAILABLE, "ripgrep could not be started: try again");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 2 && rg->problem.length > 0)
+        return bad_pattern(rg, err);
+    return 0;
+}
+
+static bool read_all(struct grep *grep, struct rg *rg, struct taking *t)
+{
+    _cleanup_free_ char *piece = xmalloc(PIECE);
+    struct ripgrep *reader = ripgrep_new(take, t);
+    ssize_t got;
+    while ((got = rg_read(rg, piece, PIECE, grep->until_ms)) > 0 && ripgrep_feed(reader, piece, (size_t)got))
+        ;
+    t->whole &= got == 0 && ripgrep_is_whole(reader);
+    ripgrep_free(reader);
+    return got < 0;
+}
+
+int grep_run(struct grep *grep, const char *const *files, size_t count, struct hits *hits,
+             enum grep_outcome *ret, struct error *err)
+{
+    char numbers[2][24];
+    struct rg rg = RG_INIT;
+    struct taking t = { .grep = grep, .hits = hits };
+    _cleanup_free_ const char **argv = make_arguments(grep, files, count, numbers);
+    int rc = rg_start(&rg, grep->call, grep->folder_fd, argv, err);
+    if (rc == 0) {
+        bool late = read_all(grep, &rg, &t);
+        int status = late ? 0 : rg_end(&rg);
+        rc = judge(&t, &rg, status, late, ret, err);
+        grep->searched += *ret == GREP_BROKEN ? 0 : (int64_t)count;
+        grep->unreadable += *ret == GREP_DONE ? rg.problems : 0;
+        hits_end(hits, *ret == GREP_LATE);
+    }
+    rg_clear(&rg);
+    return rc;
+}
