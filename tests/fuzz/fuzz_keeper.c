@@ -114,12 +114,24 @@ static int worker_at(uint8_t number)
     return workers[number % WORKERS];
 }
 
+/* Execs have small numbers, calls on files those from RELAY_STREAMS on. */
+static uint32_t agent_stream(uint8_t number)
+{
+    return number & 0x80 ? RELAY_STREAMS | (number & 0x7fu) : number;
+}
+
+/* Requests have numbers from 1000 on, so have the bytes that belong to one. */
+static uint32_t worker_stream(uint8_t number)
+{
+    return number & 0x80 ? 1000u + (number & 0x7fu) : number;
+}
+
 static void step_agent(uint8_t stream)
 {
     uint8_t type = input_u8(&steps), flags = input_u8(&steps);
     size_t length;
     const char *data = input_bytes(&steps, input_u8(&steps), &length);
-    send_frame(agent, type, flags, stream, data, length);
+    send_frame(agent, type, flags, agent_stream(stream), data, length);
 }
 
 static void step_agent_text(uint8_t stream)
@@ -127,7 +139,7 @@ static void step_agent_text(uint8_t stream)
     uint8_t type = input_u8(&steps);
     size_t length;
     const char *data = input_line(&steps, &length);
-    send_frame(agent, type, 0, stream, data, length > FRAME_PAYLOAD_MAX ? FRAME_PAYLOAD_MAX : length);
+    send_frame(agent, type, 0, agent_stream(stream), data, length > FRAME_PAYLOAD_MAX ? FRAME_PAYLOAD_MAX : length);
 }
 
 static void step_agent_raw(uint8_t length)
@@ -145,7 +157,7 @@ static void step_worker(uint8_t number)
     if (type == FRAME_SUBSCRIBE && length == 1)
         send_frame(worker_at(number), type, 0, stream, exec_at((uint8_t)data[0]), ID_SIZE - 1);
     else
-        send_frame(worker_at(number), type, flags, stream, data, length);
+        send_frame(worker_at(number), type, flags, worker_stream(stream), data, length);
 }
 
 static void step_request(uint8_t number)
@@ -169,6 +181,10 @@ static void step_request(uint8_t number)
     json_t *in = checked != NULL ? checked : given != NULL ? json_incref(given) : json_null();
     json_auto_t *message = json_pack("{s:s, s:o, s:s, s:s}", "operation", op->id, "in", in, "principal",
                                      "owner", "request_id", "r");
+    if (number & 0x40) {
+        json_object_set_new(message, "streams", json_true());
+        json_object_set_new(message, "data", json_integer(number & 2 ? 5 : -1));
+    }
     if (number & 0x80) {
         json_object_set_new(message, "key", json_sprintf("key-%u", number & 3u));
         json_object_set_new(message, "digest", json_sprintf("%u", number & 4u));
@@ -350,6 +366,7 @@ static void end(void)
         k.execs = e->next;
         live_free(e);
     }
+    relays_free(&k);
     holds(k.calls == NULL);
     journal_free(&k.journal);
     peers_free(k.peers);
