@@ -138,7 +138,8 @@ static void count_stream(uint64_t bytes[static 2], uint64_t lines[static 2], con
     if ((event->type != EVENT_STDOUT && event->type != EVENT_STDERR) || event->flags & EVENT_LATE)
         return;
     bytes[stream] += event->length;
-    lines[stream] += lines_count(event->data, event->length);
+    if (event->data) /* of what was refused unread only the length is known */
+        lines[stream] += lines_count(event->data, event->length);
 }
 
 static uint64_t retained_cost(const struct exec_head *head)
