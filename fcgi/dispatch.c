@@ -246,8 +246,11 @@ static void keep_value(struct flight *f, const json_t *value)
 static void kept(void *user, const json_t *ret, const struct error *err)
 {
     struct flight *f = user;
+    bool none = err && (err->code == ERROR_CONFLICT || err->code == ERROR_UNAVAILABLE);
     f->number = 0;
-    if (err)
+    if (none && (f->op->flags & OP_STOPPED_TOO))
+        take_value(f, json_object());
+    else if (err)
         fail(f, err);
     else
         take_value(f, ret ? json_incref((json_t *)ret) : json_object());

@@ -129,6 +129,10 @@ static on_frame *const handlers[FRAME_TYPE_COUNT] = {
 static void receive(void *user, const struct frame *frame, const char *data, size_t length)
 {
     struct keeper *k = user;
+    if (watch_knows(k, frame->stream)) {
+        watch_agent_frame(k, frame, data, length);
+        return;
+    }
     if (frame->stream >= RELAY_STREAMS) {
         relay_agent_frame(k, frame, data, length);
         return;
@@ -163,6 +167,7 @@ static int read_some(struct keeper *k)
     if (rc < 0 && !k->stop.wanted) /* else it is said already */
         log_warning("%s: the agent's channel: %s", k->workspace_id, err.message);
     journal_write(k);
+    watches_write(k);
     return rc;
 }
 

@@ -186,7 +186,7 @@ int keeper_exec_start(struct keeper_call *call, const struct exec_request *reque
 {
     struct keeper *k = keeper_of(call);
     const char *workdir = request->workdir != NULL ? request->workdir : default_workdir(k);
-    if (check_start(k, err) < 0 || events_keep_room(k->events, k->running + 1, err) < 0)
+    if (check_start(k, err) < 0 || events_keep_room(k->events, life_ends(k) + 1, err) < 0)
         return -1;
     json_auto_t *info = exec_info(request, workdir);
     if (info == NULL)

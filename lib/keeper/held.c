@@ -116,5 +116,5 @@ void held_write_ends(struct keeper *k)
             write_end(k, e);
     close_gaps(&k->journal);
     if (k->running != running)
-        events_keep_room(k->events, k->running, NULL);
+        events_keep_room(k->events, life_ends(k), NULL);
 }

@@ -1,7 +1,7 @@
 /* The keeper's own: what its files share. keeper.c turns the loop; start.c and stop.c are the two ends of its
  * life; life.c its deadlines; server.c the workers; box.c the sandbox's end of the channel; exec.c what is
  * asked of an exec; journal.c what an exec tells, tell.c how; held.c what of that goes on while the log takes
- * no more; relay.c the calls on files. */
+ * no more; relay.c the calls on files; watch.c watches. */
 #ifndef KEEPER_INTERNAL_H
 #define KEEPER_INTERNAL_H
 
@@ -103,11 +103,12 @@ struct subscription {
     struct subscription *next;
     struct peer *peer;
     uint32_t stream;
-    char exec_id[ID_SIZE];
+    char id[ID_SIZE];   /* of an exec or a watch */
     bool queued, dirty; /* a NOTIFY lies in the peer's queue; another is due once that is out */
 };
 
 struct relay;
+struct watch;
 struct keeper_call {
     struct keeper_call *next;
     struct keeper *keeper;
@@ -150,8 +151,11 @@ struct keeper {
     struct keeper_call *calls;
     struct relay *relays;
     size_t relay_count;
-    uint32_t last_relay;
-    bool relayed; /* bytes went on since it was cleared: the other side may have room again */
+    uint32_t last_relay; /* the agent's number of the last relay or watch */
+    bool relayed;        /* bytes went on since it was cleared: the other side may have room again */
+    struct watch *watches;
+    size_t watch_count;
+    int64_t watch_retry_ms; /* the store took their changes not: not before; 0 = it did */
     struct stop stop;
     bool agent_gone;
     int64_t active_ms;            /* last request, or last end of an exec */
@@ -182,6 +186,7 @@ void life_active(struct keeper *k);
 int64_t life_deadline(const struct keeper *k); /* the next of all */
 void life_tick(struct keeper *k);
 int64_t life_oom_kills(const struct keeper *k);
+size_t life_ends(const struct keeper *k); /* how many execs and watches are to end yet */
 
 /* box.c */
 void box_watch(struct keeper *k);
@@ -227,7 +232,8 @@ void held_write_ends(struct keeper *k);                     /* those that were n
 void held_relieve(struct keeper *k);                        /* lets commands go on that are to end */
 
 /* relay.c */
-#define RELAY_STREAMS 0x80000000u /* streams of the agent from here on */
+#define RELAY_STREAMS 0x80000000u /* streams of the agent from here on, also of watches */
+uint32_t relay_next_stream(struct keeper *k);
 void relay_agent_frame(struct keeper *k, const struct frame *frame, const char *data, size_t length);
 void relay_peer_data(struct keeper *k, struct peer *peer, const struct frame *frame, const char *data,
                      size_t length);
@@ -241,9 +247,19 @@ void relays_pump(struct keeper *k);
 void relays_reap(struct keeper *k);
 void relays_free(struct keeper *k);
 
+/* watch.c */
+bool watch_knows(const struct keeper *k, uint32_t stream);
+void watch_agent_frame(struct keeper *k, const struct frame *frame, const char *data, size_t length);
+void watch_call_over(struct keeper *k, const struct keeper_call *call);
+bool watches_write(struct keeper *k); /* false: something is held; nothing is lost */
+int64_t watches_deadline(const struct keeper *k);
+void watches_tick(struct keeper *k, int64_t now);
+bool watches_finish(struct keeper *k, const char *reason); /* as watches_write */
+void watches_free(struct keeper *k);
+
 /* server.c */
 extern const struct peers_handlers server_handlers;
-void server_notify(struct keeper *k, const struct exec *e);
+void server_notify(struct keeper *k, const char *id); /* of an exec or a watch */
 void server_fail_calls(struct keeper *k, const struct error *err);
 
 #endif

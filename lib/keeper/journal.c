@@ -159,7 +159,7 @@ static void after_write(struct keeper *k, struct exec *e)
     if (e->touched) {
         e->touched = false;
         settle(k, e);
-        server_notify(k, e);
+        server_notify(k, e->now.head.id);
     }
     if (e->used > 0 && !e->now.closed)
         channel_grant(k->agent, e->now.head.stream, e->used);
@@ -175,7 +175,7 @@ static void after_write_all(struct keeper *k)
     for (struct exec *e = k->execs; e != NULL; e = e->next)
         after_write(k, e);
     if (k->running != running)
-        events_keep_room(k->events, k->running, NULL);
+        events_keep_room(k->events, life_ends(k), NULL);
 }
 
 static void forget_entries(struct keeper *k, const struct exec *e)

@@ -74,6 +74,7 @@ static void take_down(struct keeper *k)
         live_free(e);
     }
     relays_free(k);
+    watches_free(k);
     journal_free(&k->journal);
     peers_free(k->peers);
     channel_free(k->agent);

@@ -8,8 +8,8 @@
  * by DATA of channel 1 and a CLOSE of one byte, 1 = what came is not whole), or an empty CLOSE where the
  * keeper is about to end and has not taken it in (start the workspace again, repeat it). A keeper that is
  * about to end says CLOSE on stream 0 to all, and END on stream 0 behind its last reply: what was sent to it
- * and has no answer then was not taken in either. SUBSCRIBE exec id -> NOTIFY at once and after each commit
- * that touched the exec, at most one waiting for a worker that does not read; UNSUBSCRIBE. */
+ * and has no answer then was not taken in either. SUBSCRIBE id of an exec or a watch -> NOTIFY at once and
+ * after each commit that touched it, at most one waiting for a worker that does not read; UNSUBSCRIBE. */
 #ifndef KEEPER_KEEPER_H
 #define KEEPER_KEEPER_H
 
@@ -72,6 +72,18 @@ int keeper_exec_input(struct keeper *k, const char *exec_id, const void *data, s
 int keeper_exec_signal(struct keeper *k, const char *exec_id, int signal_number, bool tree,
                        struct error *err);
 int keeper_exec_resize(struct keeper *k, const char *exec_id, int rows, int cols, struct error *err);
+struct watch_request {
+    const char *path;
+    bool recursive;
+    const json_t *types; /* names of change types */
+    int64_t timeout_s;
+};
+/* Begins to watch; the answer (watch_id, path, state, sandbox_id, workspace_id) comes when all is watched.
+ * Returns 1 or -1; ERROR_TOO_MANY where KEEPER_WATCHES_MAX live already. */
+#define KEEPER_WATCHES_MAX 64
+int keeper_watch_start(struct keeper_call *call, const struct watch_request *request, struct error *err);
+/* Ends it; of one that has ended nothing. ERROR_NOT_FOUND. */
+int keeper_watch_cancel(struct keeper *k, const char *watch_id, struct error *err);
 /* New deadlines from now. timeout_s: 0 = as the spec says; idle_timeout_s: 0 = as it is, -1 = none. Returns
  * the new record. */
 int keeper_extend(struct keeper *k, int64_t timeout_s, int64_t idle_timeout_s, json_t **ret,

@@ -47,7 +47,7 @@ void life_active(struct keeper *k)
 
 static int64_t idle_deadline(const struct keeper *k)
 {
-    return k->running > 0 || k->relays != NULL ? INT64_MAX : k->idle_ms;
+    return k->running > 0 || k->relays != NULL || k->watches != NULL ? INT64_MAX : k->idle_ms;
 }
 
 int keeper_extend(struct keeper *k, int64_t timeout_s, int64_t idle_timeout_s, json_t **ret,
@@ -63,6 +63,11 @@ int keeper_extend(struct keeper *k, int64_t timeout_s, int64_t idle_timeout_s, j
     set_deadlines(k, timeout, idle);
     *ret = json_incref(k->record);
     return 0;
+}
+
+size_t life_ends(const struct keeper *k)
+{
+    return k->running + k->watch_count;
 }
 
 /* ---- memory ---- */
@@ -179,6 +184,7 @@ int64_t life_deadline(const struct keeper *k)
     earlier(&deadline, k->enforce_ms);
     earlier(&deadline, k->prune_ms);
     earlier(&deadline, k->journal.shed_ms);
+    earlier(&deadline, watches_deadline(k));
     if (k->journal.full)
         earlier(&deadline, k->journal.retry_ms);
     for (const struct exec *e = k->execs; e != NULL; e = e->next)
@@ -203,6 +209,7 @@ void life_tick(struct keeper *k)
     if (k->journal.shed_ms <= now)
         journal_shed(&k->journal);
     journal_write(k);
+    watches_tick(k, now);
     live_reap(k);
     if (events_writer_is_damaged(k->events))
         stop_want(k, "failed", "the workspace's log is damaged");

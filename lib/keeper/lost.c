@@ -5,6 +5,7 @@
 #include "lib/base/memory.h"
 #include "lib/base/utf8.h"
 #include "lib/store/told.h"
+#include "lib/store/watches.h"
 
 #include <stdio.h>
 
@@ -100,6 +101,41 @@ static int lose(const struct losing *l, struct exec_head *heads, size_t count, s
     return -1;
 }
 
+static int lose_watch(struct events_writer *w, struct watch_head *head, const char *why, struct error *err)
+{
+    char text[sizeof(head->reason)];
+    snprintf(text, sizeof(text), "lost: %s", why);
+    head->state = EXEC_FAILED;
+    head->finished_us = clock_wall_us();
+    copy_reason(head->reason, sizeof(head->reason), text);
+    if (events_begin_end(w, err) < 0)
+        return -1;
+    if (watches_put(w, head, err) < 0) {
+        events_abort(w);
+        return -1;
+    }
+    return events_commit(w, err);
+}
+
+/* At most KEEPER_WATCHES_MAX of them live at once. */
+static long finish_watches(struct events_writer *w, const char *why, struct error *err)
+{
+    _cleanup_free_ struct watch_head *heads = xcalloc(EXECS_A_READ, sizeof(*heads));
+    uint32_t before = 0;
+    long total = 0, count;
+    while ((count = watches_list(events_writer_reader(w), before, heads, EXECS_A_READ, err)) > 0) {
+        for (long i = 0; i < count; i++) {
+            if (exec_state_is_terminal(heads[i].state))
+                continue;
+            if (lose_watch(w, &heads[i], why, err) < 0)
+                return -1;
+            total++;
+        }
+        before = heads[count - 1].stream;
+    }
+    return count < 0 ? -1 : total;
+}
+
 /* Keeps those without a final event, in place. */
 static size_t keep_open_ones(struct exec_head *heads, size_t count)
 {
@@ -110,7 +146,7 @@ static size_t keep_open_ones(struct exec_head *heads, size_t count)
     return kept;
 }
 
-static long finish_all(const struct losing *l, struct error *err)
+static long finish_execs(const struct losing *l, struct error *err)
 {
     _cleanup_free_ struct exec_head *heads = xcalloc(EXECS_A_READ, sizeof(*heads));
     uint32_t before = 0;
@@ -127,6 +163,12 @@ static long finish_all(const struct losing *l, struct error *err)
         if (before == 0)
             return total;
     }
+}
+
+static long finish_all(const struct losing *l, struct error *err)
+{
+    long execs = finish_execs(l, err), watches = execs < 0 ? -1 : finish_watches(l->writer, l->why, err);
+    return watches < 0 ? -1 : execs + watches;
 }
 
 /* Nobody could read their end in a log that cannot be read. */

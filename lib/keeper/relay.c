@@ -275,11 +275,11 @@ void relays_reap(struct keeper *k)
 
 /* ---- for the operations ---- */
 
-static uint32_t next_stream(struct keeper *k)
+uint32_t relay_next_stream(struct keeper *k)
 {
     do
         k->last_relay = RELAY_STREAMS | (k->last_relay + 1);
-    while (find(k, k->last_relay) != NULL);
+    while (find(k, k->last_relay) != NULL || watch_knows(k, k->last_relay));
     return k->last_relay;
 }
 
@@ -295,7 +295,7 @@ int keeper_file_call(struct keeper_call *call, json_t *request, struct error *er
             err->retry_after = 1;
         return -1;
     }
-    uint32_t stream = next_stream(k);
+    uint32_t stream = relay_next_stream(k);
     json_object_set_new(message, "op", json_string("file"));
     if (!channel_send_json(k->agent, FRAME_REQUEST, stream, message))
         return error_set(err, ERROR_TOO_LARGE, "the request is larger than one may be");

@@ -73,6 +73,7 @@ static void call_free(struct keeper_call *call)
         link = &(*link)->next;
     *link = call->next;
     relay_call_over(call);
+    watch_call_over(call->keeper, call);
     free(call->principal);
     free(call->request_id);
     free(call->key);
@@ -156,7 +157,7 @@ static void on_subscribe(struct keeper *k, struct peer *peer, const struct frame
     struct subscription *s = xcalloc(1, sizeof(*s));
     s->peer = peer;
     s->stream = frame->stream;
-    memcpy(s->exec_id, data, length);
+    memcpy(s->id, data, length);
     s->next = k->subscriptions;
     k->subscriptions = s;
     k->subscription_count++;
@@ -198,10 +199,10 @@ static void on_unsubscribe(struct keeper *k, struct peer *peer, const struct fra
     unsubscribe(k, matches_stream, peer, frame->stream);
 }
 
-void server_notify(struct keeper *k, const struct exec *e)
+void server_notify(struct keeper *k, const char *id)
 {
     for (struct subscription *s = k->subscriptions; s != NULL; s = s->next)
-        if (memcmp(s->exec_id, e->now.head.id, ID_SIZE) == 0)
+        if (memcmp(s->id, id, ID_SIZE) == 0)
             notify_one(s);
 }
 

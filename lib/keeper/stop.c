@@ -56,6 +56,12 @@ static void end_sandbox(struct keeper *k)
         log_error("%s: cannot end the sandbox: %s", k->workspace_id, err.message);
 }
 
+static bool write_last(struct keeper *k, const char *reason)
+{
+    bool execs = journal_write(k), watches = watches_finish(k, reason);
+    return execs && watches;
+}
+
 /* All that is known goes into the log, also where that takes some patience; but for logs that are to be
  * thrown away, or set aside by the next keeper. */
 static bool finish_execs(struct keeper *k)
@@ -68,7 +74,7 @@ static bool finish_execs(struct keeper *k)
             journal_add_text(k, e, ENTRY_LOST, text, strlen(text));
         else if (e->held > 0) /* late output: what has a place is written now */
             journal_add(k, e, ENTRY_CLOSE, 0, 0);
-    while (!journal_write(k) && !events_writer_is_damaged(k->events)) {
+    while (!write_last(k, text) && !events_writer_is_damaged(k->events)) {
         if (clock_boottime_ms() > deadline_ms)
             return false;
         usleep(50000);

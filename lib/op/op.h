@@ -25,7 +25,8 @@ enum op_flag {
     OP_STREAMS = 1 << 12, /* may answer as server-sent events */
     OP_ADMIN = 1 << 13,
     OP_DEFAULT_WORKSPACE =
-        1 << 14, /* without workspace_id: the principal's own `default`, made on first use */
+        1 << 14,              /* without workspace_id: the principal's own `default`, made on first use */
+    OP_STOPPED_TOO = 1 << 16, /* where no keeper lives, run alone answers: call->kept is empty */
     OP_RAW =
         1 << 15, /* bytes of a file: the answer of keep is followed by them, or they are the request's body */
 };

@@ -29,5 +29,10 @@ const struct op *const ops[] = {
     &op_remove_file,
     &op_download_file,
     &op_upload_file,
+    &op_start_watch,
+    &op_list_watches,
+    &op_watch_status,
+    &op_watch_events,
+    &op_cancel_watch,
     NULL,
 };

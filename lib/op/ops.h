@@ -31,5 +31,9 @@ extern const struct op op_list_directory, op_make_directory, op_move_file, op_re
 extern const struct op op_search_files;
 /* op_grep.c */
 extern const struct op op_grep_files;
+/* op_watch.c */
+extern const struct op op_start_watch, op_list_watches, op_watch_status, op_cancel_watch;
+/* op_watch_events.c */
+extern const struct op op_watch_events;
 
 #endif

@@ -21,7 +21,7 @@ struct rendering {
 
 static const char *const event_names[] = {
     [EVENT_STATUS] = "status", [EVENT_STDOUT] = "stdout", [EVENT_STDERR] = "stderr",
-    [EVENT_ERROR] = "error",   [EVENT_EXIT] = "exit",
+    [EVENT_ERROR] = "error",   [EVENT_EXIT] = "exit",     [EVENT_TYPES] = NULL,
 };
 
 static void render_event(struct buffer *out, const struct event *event)

@@ -21,8 +21,27 @@
 #define EVENT_ENCODED_BOTH_MAX                                                                               \
     88000 /* that and utf8_json_size_twice together: MCP shows an event twice, in 90,000 characters */
 
-enum event_type { EVENT_STATUS = 1, EVENT_STDOUT, EVENT_STDERR, EVENT_ERROR, EVENT_EXIT };
-enum event_flag { EVENT_LATE = 1, EVENT_BINARY = 2 /* data is not valid UTF-8 */ };
+enum event_type {
+    EVENT_STATUS = 1,
+    EVENT_STDOUT,
+    EVENT_STDERR,
+    EVENT_ERROR,
+    EVENT_EXIT,
+    /* of watches (watches.h) */
+    EVENT_UNKNOWN,
+    EVENT_ACCESS,
+    EVENT_CREATE,
+    EVENT_MODIFY,
+    EVENT_REMOVE,
+    EVENT_OVERFLOW,
+    EVENT_TYPES
+};
+enum event_flag {
+    EVENT_LATE = 1,
+    EVENT_BINARY = 2, /* data is not valid UTF-8 */
+    EVENT_FOLDER = 4,
+    EVENT_MOVED = 8 /* both names are known: data is the path, NUL, the other one */
+};
 
 struct event {
     uint64_t seq;
@@ -30,7 +49,7 @@ struct event {
     unsigned flags;
     int64_t wall_us;
     const char *data; /* stdout, stderr: bytes; error: text; status, exit: a JSON object's members, e.g.
-                         "state":"running","pid":7 */
+                         "state":"running","pid":7; of watches: a path's bytes */
     size_t length;
 };
 

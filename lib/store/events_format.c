@@ -58,11 +58,11 @@ struct events_key key_stream(enum key_kind kind, uint32_t stream)
     return key;
 }
 
-struct events_key key_id(const char *exec_id)
+struct events_key key_id(const char *id)
 {
     struct events_key key = key_kind(KEY_ID);
-    size_t length = strnlen(exec_id, ID_SIZE - 1);
-    memcpy(key.bytes + 5, exec_id, length);
+    size_t length = strnlen(id, ID_SIZE - 1);
+    memcpy(key.bytes + 5, id, length);
     key.size = 5 + length;
     return key;
 }
@@ -93,6 +93,7 @@ static const struct key_shape {
 } shapes[] = {
     { KEY_META, 0, false, false },
     { KEY_HEAD, 4, true, false },
+    { KEY_WATCH, 4, true, false },
     { KEY_INFO, 4, true, false },
     { KEY_ID, ID_SIZE - 1, false, false },
     { KEY_FINISHED, 12, true, true },
@@ -173,7 +174,7 @@ int parse_event(const void *data, size_t size, uint64_t seq, struct event *ret)
     if (size < EVENT_HEADER || size > EVENT_HEADER + EVENT_DATA_MAX)
         return -1;
     memcpy(&crc, bytes, 4);
-    if (crc != crc32c(0, bytes + 4, size - 4) || bytes[4] < EVENT_STATUS || bytes[4] > EVENT_EXIT)
+    if (crc != crc32c(0, bytes + 4, size - 4) || bytes[4] < EVENT_STATUS || bytes[4] >= EVENT_TYPES)
         return -1;
     ret->seq = seq;
     ret->type = bytes[4];

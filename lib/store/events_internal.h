@@ -34,6 +34,20 @@ struct events_reader {
 typedef long reader_body(struct events_reader *r, void *user, struct error *err);
 long reader_run(struct events_reader *r, reader_body *body, void *user, struct error *err);
 void reader_close(struct events_reader *r); /* what it owns; r itself stays */
+/* Within a body. */
+int reader_get(struct events_reader *r, const struct events_key *key, MDB_val *ret,
+               struct error *err); /* 1 = found, 0 = not, -1 */
+int reader_get_stream(struct events_reader *r, const char *id, uint32_t *ret,
+                      struct error *err); /* of an exec or a watch: 1 = found, 0 = not, -1 */
+int reader_get_info(struct events_reader *r, uint32_t stream, json_t **ret, struct error *err);
+/* To the last key of the kind whose stream lies below before (0 = to the last one): LMDB's result. */
+int reader_seek_below(struct events_reader *r, enum key_kind kind, uint32_t before, MDB_val *key,
+                      MDB_val *value);
+/* Events from seq to last, until take has enough; *ret_next = the one after those that were handed out. */
+int reader_hand_out(struct events_reader *r, uint32_t stream, uint64_t seq, uint64_t last, events_take *take,
+                    void *user, uint64_t *ret_next, struct error *err);
+int reader_failed(struct events_reader *r, int result, struct error *err); /* by LMDB's; -1 */
+int reader_damaged(struct events_reader *r, const char *what, struct error *err);
 
 /* What the data file has on the disk (events_room.c). */
 struct events_room {
@@ -95,6 +109,15 @@ int batch_seek(struct events_writer *w, const struct events_key *from, struct ev
 int batch_require(const struct events_writer *w, struct error *err);
 int batch_get_head(struct events_writer *w, uint32_t stream, struct exec_head *ret,
                    struct error *err); /* 1, 0, -1 */
+/* What execs and watches have in common (events_write.c). */
+int batch_allot_stream(struct events_writer *w, uint32_t *ret, struct error *err);
+int batch_put_id(struct events_writer *w, const char *id, uint32_t stream, struct error *err);
+int batch_put_info(struct events_writer *w, uint32_t stream, const json_t *info, struct error *err);
+int batch_put_event(struct events_writer *w, uint32_t stream, uint64_t seq, const struct event *event,
+                    struct error *err);
+int batch_get_watch(struct events_writer *w, uint32_t stream, struct watch_head *ret,
+                    struct error *err); /* 1, 0, -1 */
+int batch_put_age(struct events_writer *w, uint32_t stream, int64_t finished_us, struct error *err);
 
 int events_damaged(struct error *err, const char *what); /* ERROR_INTERNAL and a log line */
 int writer_damaged(struct events_writer *w, const char *what, struct error *err);

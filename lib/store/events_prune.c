@@ -4,6 +4,7 @@
 #include "lib/store/events_internal.h"
 
 #include "lib/base/clock.h"
+#include "lib/store/watches.h"
 
 #define PRUNE_BUDGET   512
 #define IDEMPOTENCY_US (INT64_C(86400) * 1000000)
@@ -73,18 +74,47 @@ static int sweep_removed(struct events_writer *w, size_t *budget, struct error *
     return 0;
 }
 
-static int remove_record(struct events_writer *w, const struct exec_head *head, struct error *err)
+/* An exec's or a watch's. */
+struct record {
+    uint32_t stream;
+    char id[ID_SIZE];
+    int64_t finished_us;
+};
+
+static int remove_record(struct events_writer *w, const struct record *record, struct error *err)
 {
     const struct events_key keys[] = {
-        key_stream(KEY_HEAD, head->stream),
-        key_stream(KEY_INFO, head->stream),
-        key_id(head->id),
+        key_stream(KEY_HEAD, record->stream),
+        key_stream(KEY_WATCH, record->stream),
+        key_stream(KEY_INFO, record->stream),
+        key_id(record->id),
     };
     for (size_t i = 0; i < N_ELEMENTS(keys); i++)
         if (batch_delete(w, &keys[i], err) < 0)
             return -1;
-    struct events_key removed = key_stream(KEY_REMOVED, head->stream);
+    struct events_key removed = key_stream(KEY_REMOVED, record->stream);
     return batch_put(w, &removed, NULL, 0, NULL, 0, err);
+}
+
+/* 1, 0, -1 */
+static int find_record(struct events_writer *w, uint32_t stream, struct record *ret, struct error *err)
+{
+    struct exec_head exec;
+    struct watch_head watch;
+    int found = batch_get_head(w, stream, &exec, err);
+    *ret = (struct record){ .stream = stream };
+    if (found > 0) {
+        memcpy(ret->id, exec.id, ID_SIZE);
+        ret->finished_us = exec.finished_us;
+    }
+    if (found != 0)
+        return found;
+    found = batch_get_watch(w, stream, &watch, err);
+    if (found > 0) {
+        memcpy(ret->id, watch.id, ID_SIZE);
+        ret->finished_us = watch.finished_us;
+    }
+    return found;
 }
 
 static int remove_finished(struct events_writer *w, int64_t before_us, size_t *budget, size_t *removed,
@@ -94,16 +124,16 @@ static int remove_finished(struct events_writer *w, int64_t before_us, size_t *b
     struct events_key_parts parts;
     int found = 0;
     while (*budget > 0 && (found = first_aged(w, KEY_FINISHED, before_us, &age, &parts, err)) > 0) {
-        struct exec_head head;
-        found = batch_get_head(w, parts.stream, &head, err);
+        struct record record;
+        found = find_record(w, parts.stream, &record, err);
         if (found < 0 || batch_delete(w, &age, err) < 0)
             return -1;
         --*budget;
         /* Written again with another time: the other age counts. */
-        if (found == 0 || head.finished_us != parts.wall_us)
+        if (found == 0 || record.finished_us != parts.wall_us)
             continue;
         ++*removed;
-        if (remove_record(w, &head, err) < 0 || sweep_removed(w, budget, err) < 0)
+        if (remove_record(w, &record, err) < 0 || sweep_removed(w, budget, err) < 0)
             return -1;
     }
     return found < 0 ? -1 : 0;

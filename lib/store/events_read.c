@@ -66,18 +66,18 @@ void reader_close(struct events_reader *r)
         fault_guard(close_environment, r);
 }
 
-static int damaged(struct events_reader *r, const char *what, struct error *err)
+int reader_damaged(struct events_reader *r, const char *what, struct error *err)
 {
     r->suspect = r->damaged = true;
     log_error("events: %s: damaged: %s", r->workspace_id, what);
     return error_set(err, ERROR_INTERNAL, "the log is damaged: %s", what);
 }
 
-static int read_failed(struct events_reader *r, int result, struct error *err)
+int reader_failed(struct events_reader *r, int result, struct error *err)
 {
     r->suspect = true;
     if (environment_is_damage(result))
-        return damaged(r, mdb_strerror(result), err);
+        return reader_damaged(r, mdb_strerror(result), err);
     return environment_error(err, result, "read the log");
 }
 
@@ -108,11 +108,10 @@ long reader_run(struct events_reader *r, reader_body *body, void *user, struct e
     r->reading = false;
     if (!fault_guard(end_transaction, r))
         r->cursor = NULL, r->txn = NULL;
-    return damaged(r, "it cannot be walked", err);
+    return reader_damaged(r, "it cannot be walked", err);
 }
 
-/* 1 = found, 0 = not. */
-static int get(struct events_reader *r, const struct events_key *key, MDB_val *ret, struct error *err)
+int reader_get(struct events_reader *r, const struct events_key *key, MDB_val *ret, struct error *err)
 {
     MDB_val name = { key->size, (void *)key->bytes };
     int result = mdb_get(r->txn, r->table, &name, ret);
@@ -120,28 +119,39 @@ static int get(struct events_reader *r, const struct events_key *key, MDB_val *r
         return 0;
     if (result == 0)
         return 1;
-    return read_failed(r, result, err);
+    return reader_failed(r, result, err);
+}
+
+int reader_get_stream(struct events_reader *r, const char *id, uint32_t *ret, struct error *err)
+{
+    MDB_val value;
+    struct disk_stream record;
+    struct events_key key = key_id(id);
+    int found = reader_get(r, &key, &value, err);
+    if (found <= 0)
+        return found;
+    if (parse_sealed(value.mv_data, value.mv_size, &record, sizeof record) < 0)
+        return reader_damaged(r, "the number of an exec or a watch", err);
+    *ret = record.stream;
+    return 1;
 }
 
 static int get_head(struct events_reader *r, const char *exec_id, struct exec_head *ret, struct error *err)
 {
     MDB_val value;
-    struct disk_stream record;
+    uint32_t stream;
     if (!id_is_valid(ID_EXEC, exec_id))
         return error_set(err, ERROR_NOT_FOUND, "no such exec");
-    struct events_key key = key_id(exec_id);
-    int found = get(r, &key, &value, err);
+    int found = reader_get_stream(r, exec_id, &stream, err);
     if (found <= 0)
         return found < 0 ? -1 : error_set(err, ERROR_NOT_FOUND, "no such exec: %s", exec_id);
-    if (parse_sealed(value.mv_data, value.mv_size, &record, sizeof record) < 0)
-        return damaged(r, "the number of an exec", err);
-    key = key_stream(KEY_HEAD, record.stream);
-    found = get(r, &key, &value, err);
+    struct events_key key = key_stream(KEY_HEAD, stream);
+    found = reader_get(r, &key, &value, err);
     if (found < 0)
         return -1;
-    if (found == 0 || parse_head(value.mv_data, value.mv_size, ret) < 0 || ret->stream != record.stream ||
+    if (found == 0 || parse_head(value.mv_data, value.mv_size, ret) < 0 || ret->stream != stream ||
         strcmp(ret->id, exec_id) != 0)
-        return damaged(r, "the record of an exec", err);
+        return reader_damaged(r, "the record of an exec", err);
     return 0;
 }
 
@@ -172,27 +182,32 @@ int events_get_exec(struct events_reader *r, const char *exec_id, struct exec_he
     return (int)reader_run(r, exec_body, &q, err);
 }
 
-static long info_body(struct events_reader *r, void *user, struct error *err)
+int reader_get_info(struct events_reader *r, uint32_t stream, json_t **ret, struct error *err)
 {
-    const struct request *q = user;
-    struct exec_head head;
     MDB_val value;
     uint32_t crc;
-    if (get_head(r, q->exec_id, &head, err) < 0)
-        return -1;
-    struct events_key key = key_stream(KEY_INFO, head.stream);
-    int found = get(r, &key, &value, err);
+    struct events_key key = key_stream(KEY_INFO, stream);
+    int found = reader_get(r, &key, &value, err);
     if (found < 0)
         return -1;
     if (found == 0 || value.mv_size <= sizeof crc)
-        return damaged(r, "the description of an exec", err);
+        return reader_damaged(r, "the description of an exec", err);
     memcpy(&crc, value.mv_data, sizeof crc);
     const char *text = (const char *)value.mv_data + sizeof crc;
     size_t length = value.mv_size - sizeof crc;
     if (crc != crc32c(0, text, length) ||
-        !(*q->info = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)))
-        return damaged(r, "the description of an exec", err);
+        !(*ret = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)))
+        return reader_damaged(r, "the description of an exec", err);
     return 0;
+}
+
+static long info_body(struct events_reader *r, void *user, struct error *err)
+{
+    const struct request *q = user;
+    struct exec_head head;
+    if (get_head(r, q->exec_id, &head, err) < 0)
+        return -1;
+    return reader_get_info(r, head.stream, q->info, err);
 }
 
 int events_get_exec_info(struct events_reader *r, const char *exec_id, json_t **ret, struct error *err)
@@ -202,10 +217,10 @@ int events_get_exec_info(struct events_reader *r, const char *exec_id, json_t **
 }
 
 /* ---- lists ---- */
-/* To the last head below the stream `before`. */
-static int seek_below(struct events_reader *r, uint32_t before, MDB_val *key, MDB_val *value)
+int reader_seek_below(struct events_reader *r, enum key_kind kind, uint32_t before, MDB_val *key,
+                      MDB_val *value)
 {
-    struct events_key from = before ? key_stream(KEY_HEAD, before) : key_kind(KEY_HEAD + 1);
+    struct events_key from = before ? key_stream(kind, before) : key_kind(kind + 1);
     *key = (MDB_val){ from.size, from.bytes };
     int result = mdb_cursor_get(r->cursor, key, value, MDB_SET_RANGE);
     return mdb_cursor_get(r->cursor, key, value, result == MDB_NOTFOUND ? MDB_LAST : MDB_PREV);
@@ -219,17 +234,17 @@ static long list_body(struct events_reader *r, void *user, struct error *err)
     size_t count = 0;
     int result = 0;
     while (count < q->limit) {
-        result = count == 0 ? seek_below(r, q->before, &key, &value)
+        result = count == 0 ? reader_seek_below(r, KEY_HEAD, q->before, &key, &value)
                             : mdb_cursor_get(r->cursor, &key, &value, MDB_PREV);
         if (result != 0)
             break;
         if (!key_parse(key.mv_data, key.mv_size, &parts) || parts.kind != KEY_HEAD)
             break;
         if (parse_head(value.mv_data, value.mv_size, &q->head[count]) < 0)
-            return damaged(r, "the record of an exec", err);
+            return reader_damaged(r, "the record of an exec", err);
         count++;
     }
-    return result != 0 && result != MDB_NOTFOUND ? read_failed(r, result, err) : (long)count;
+    return result != 0 && result != MDB_NOTFOUND ? reader_failed(r, result, err) : (long)count;
 }
 
 long events_list_execs(struct events_reader *r, uint32_t before, struct exec_head *ret, size_t limit,
@@ -248,16 +263,15 @@ static int step_to(struct events_reader *r, uint32_t stream, uint64_t seq, MDB_c
     MDB_val key = { name.size, name.bytes }, value;
     int result = mdb_cursor_get(r->cursor, &key, &value, step);
     if (result != 0 && result != MDB_NOTFOUND)
-        return read_failed(r, result, err);
+        return reader_failed(r, result, err);
     if (result != 0 || key.mv_size != name.size || memcmp(key.mv_data, name.bytes, name.size) != 0)
-        return damaged(r, "an event is missing", err);
+        return reader_damaged(r, "an event is missing", err);
     if (parse_event(value.mv_data, value.mv_size, seq, ret) < 0)
-        return damaged(r, "an event", err);
+        return reader_damaged(r, "an event", err);
     return 0;
 }
 
-/* From seq to last, until take has enough; *ret_next = the one after those that were handed out. */
-static int hand_out(struct events_reader *r, uint32_t stream, uint64_t seq, uint64_t last, events_take *take,
+int reader_hand_out(struct events_reader *r, uint32_t stream, uint64_t seq, uint64_t last, events_take *take,
                     void *user, uint64_t *ret_next, struct error *err)
 {
     MDB_cursor_op step = MDB_SET_KEY;
@@ -295,7 +309,7 @@ static long read_body(struct events_reader *r, void *user, struct error *err)
     *q->head = head;
     if (q->cursor >= head.last_seq)
         return 0;
-    return hand_out(r, head.stream, seq, head.last_seq, q->take, q->user, &seq, err);
+    return reader_hand_out(r, head.stream, seq, head.last_seq, q->take, q->user, &seq, err);
 }
 
 int events_read(struct events_reader *r, const char *exec_id, uint64_t cursor, struct exec_head *ret_head,
@@ -313,7 +327,7 @@ static long ends_body(struct events_reader *r, void *user, struct error *err)
         return -1;
     uint64_t last = head.exit_seq > 0 ? head.exit_seq : head.last_seq, next = head.first_seq;
     *q->head = head;
-    if (hand_out(r, head.stream, head.first_seq, last, q->take, q->user, &next, err) < 0)
+    if (reader_hand_out(r, head.stream, head.first_seq, last, q->take, q->user, &next, err) < 0)
         return -1;
     return hand_out_backwards(r, head.stream, next, last, q->back, q->user, err);
 }

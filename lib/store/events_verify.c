@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/base/process.h"
 #include "lib/store/crc32c.h"
+#include "lib/store/watches.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -82,22 +83,40 @@ static int check_place(const struct walk *walk, const void *data, size_t size, s
     return 0;
 }
 
+static int find(const struct walk *walk, const struct events_key *key, MDB_val *ret)
+{
+    MDB_val name = { key->size, (void *)key->bytes };
+    return mdb_get(walk->txn, walk->table, &name, ret);
+}
+
+static int end_of_watch(const struct walk *walk, const MDB_val *value, struct error *err)
+{
+    struct watch_head head;
+    if (parse_watch(value->mv_data, value->mv_size, &head) < 0)
+        return events_damaged(err, "the record of a watch");
+    return head.base + 1 == walk->first_seq && head.next == walk->last_seq
+               ? 0
+               : events_damaged(err, "events are missing");
+}
+
 /* A stream's events end here: do they fill the window of its head? */
 static int end_stream(struct walk *walk, struct error *err)
 {
     struct events_key head_key = key_stream(KEY_HEAD, walk->stream),
+                      watch_key = key_stream(KEY_WATCH, walk->stream),
                       removed_key = key_stream(KEY_REMOVED, walk->stream);
-    MDB_val key = { head_key.size, head_key.bytes }, value;
+    MDB_val value;
     struct exec_head head;
     if (!walk->counting)
         return 0;
     walk->counting = false;
-    int result = mdb_get(walk->txn, walk->table, &key, &value);
-    if (result == MDB_NOTFOUND) {
-        key = (MDB_val){ removed_key.size, removed_key.bytes };
-        result = mdb_get(walk->txn, walk->table, &key, &value);
-        return result == 0 ? 0 : events_damaged(err, "events that belong to no exec");
-    }
+    int result = find(walk, &head_key, &value);
+    if (result == MDB_NOTFOUND && find(walk, &watch_key, &value) == 0)
+        return end_of_watch(walk, &value, err);
+    if (result == MDB_NOTFOUND)
+        return find(walk, &removed_key, &value) == 0
+                   ? 0
+                   : events_damaged(err, "events that belong to no exec and no watch");
     if (result != 0 || parse_head(value.mv_data, value.mv_size, &head) < 0)
         return events_damaged(err, "the record of an exec");
     if (head.first_seq != walk->first_seq || head.last_seq != walk->last_seq || head.log_bytes != walk->bytes)
@@ -152,8 +171,21 @@ static int check_head(struct walk *walk, const struct events_key_parts *parts, c
     if (head.first_seq > head.last_seq)
         return 0;
     struct events_key first = key_event(head.stream, head.first_seq);
-    MDB_val key = { first.size, first.bytes }, event;
-    return mdb_get(walk->txn, walk->table, &key, &event) == 0 ? 0 : events_damaged(err, "events are missing");
+    MDB_val event;
+    return find(walk, &first, &event) == 0 ? 0 : events_damaged(err, "events are missing");
+}
+
+static int check_watch(struct walk *walk, const struct events_key_parts *parts, const MDB_val *value,
+                       struct error *err)
+{
+    struct watch_head head;
+    MDB_val event;
+    if (parse_watch(value->mv_data, value->mv_size, &head) < 0 || head.stream != parts->stream)
+        return events_damaged(err, "the record of a watch");
+    if (head.base == head.next)
+        return 0;
+    struct events_key first = key_event(head.stream, head.base + 1);
+    return find(walk, &first, &event) == 0 ? 0 : events_damaged(err, "events are missing");
 }
 
 static int check_record(struct walk *walk, const struct events_key_parts *parts, const MDB_val *value,
@@ -169,6 +201,8 @@ static int check_record(struct walk *walk, const struct events_key_parts *parts,
         break;
     case KEY_HEAD:
         return check_head(walk, parts, value, err);
+    case KEY_WATCH:
+        return check_watch(walk, parts, value, err);
     case KEY_INFO:
         sound = info_is_sound(value);
         break;

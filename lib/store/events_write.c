@@ -47,7 +47,7 @@ static int remember_key(struct events_writer *w, const unsigned char hash[static
 }
 
 /* Numbers are never used twice: a removed exec's events may still be there. */
-static int allot_stream(struct events_writer *w, uint32_t *ret, struct error *err)
+int batch_allot_stream(struct events_writer *w, uint32_t *ret, struct error *err)
 {
     MDB_val value;
     struct disk_meta meta;
@@ -65,7 +65,7 @@ static int allot_stream(struct events_writer *w, uint32_t *ret, struct error *er
     return batch_put(w, &key, &meta, sizeof meta, NULL, 0, err);
 }
 
-static int put_info(struct events_writer *w, uint32_t stream, const json_t *info, struct error *err)
+int batch_put_info(struct events_writer *w, uint32_t stream, const json_t *info, struct error *err)
 {
     _cleanup_free_ char *text = json_dumps(info, JSON_COMPACT | JSON_ENCODE_ANY);
     if (!text)
@@ -76,14 +76,14 @@ static int put_info(struct events_writer *w, uint32_t stream, const json_t *info
     return batch_put(w, &key, &crc, sizeof crc, text, length, err);
 }
 
-static int put_id(struct events_writer *w, const struct exec_head *head, struct error *err)
+int batch_put_id(struct events_writer *w, const char *id, uint32_t stream, struct error *err)
 {
     MDB_val value;
-    struct disk_stream record = { .stream = head->stream };
-    struct events_key key = key_id(head->id);
+    struct disk_stream record = { .stream = stream };
+    struct events_key key = key_id(id);
     int found = batch_get(w, &key, &value, err);
     if (found != 0)
-        return found < 0 ? -1 : error_set(err, ERROR_CONFLICT, "exec %s exists", head->id);
+        return found < 0 ? -1 : error_set(err, ERROR_CONFLICT, "%s exists", id);
     format_seal(&record, sizeof record);
     return batch_put(w, &key, &record, sizeof record, NULL, 0, err);
 }
@@ -98,8 +98,8 @@ static int put_head(struct events_writer *w, const struct exec_head *head, struc
 
 static int add_exec(struct events_writer *w, struct exec_head *head, const json_t *info, struct error *err)
 {
-    if (allot_stream(w, &head->stream, err) < 0 || put_id(w, head, err) < 0 ||
-        put_info(w, head->stream, info, err) < 0)
+    if (batch_allot_stream(w, &head->stream, err) < 0 || batch_put_id(w, head->id, head->stream, err) < 0 ||
+        batch_put_info(w, head->stream, info, err) < 0)
         return -1;
     head->first_seq = 1;
     head->last_seq = head->exit_seq = 0;
@@ -202,18 +202,26 @@ static int make_room(struct events_writer *w, struct exec_head *head, size_t inc
     return 1;
 }
 
-static int store_event(struct events_writer *w, struct exec_head *head, struct event *event,
-                       struct error *err)
+int batch_put_event(struct events_writer *w, uint32_t stream, uint64_t seq, const struct event *event,
+                    struct error *err)
 {
     unsigned char header[EVENT_HEADER];
-    struct events_key key = key_event(head->stream, head->last_seq + 1);
-    bool is_last = head->stream >= w->last_stream;
+    struct events_key key = key_event(stream, seq);
+    bool is_last = stream >= w->last_stream;
     format_event(event, header);
     if ((is_last ? batch_append : batch_put)(w, &key, header, sizeof header, event->data, event->length,
                                              err) < 0)
         return -1;
     if (is_last)
-        w->last_stream = head->stream;
+        w->last_stream = stream;
+    return 0;
+}
+
+static int store_event(struct events_writer *w, struct exec_head *head, struct event *event,
+                       struct error *err)
+{
+    if (batch_put_event(w, head->stream, head->last_seq + 1, event, err) < 0)
+        return -1;
     event->seq = ++head->last_seq;
     head->log_bytes += event->length;
     head->total_bytes += event->length;
@@ -249,6 +257,16 @@ int events_append(struct events_writer *w, struct exec_head *head, struct event 
     return 0;
 }
 
+/* For prune; the first word of an age's rest is the stream. */
+int batch_put_age(struct events_writer *w, uint32_t stream, int64_t finished_us, struct error *err)
+{
+    MDB_val value;
+    struct events_key first = key_event(stream, stream);
+    struct events_key age = key_aged(KEY_FINISHED, finished_us, first.bytes, 4);
+    int found = batch_get(w, &age, &value, err);
+    return found != 0 ? (found < 0 ? -1 : 0) : batch_put(w, &age, NULL, 0, NULL, 0, err);
+}
+
 int events_put_exec(struct events_writer *w, const struct exec_head *head, struct error *err)
 {
     MDB_val value;
@@ -264,9 +282,5 @@ int events_put_exec(struct events_writer *w, const struct exec_head *head, struc
         return -1;
     if (!exec_state_is_terminal(head->state) || head->finished_us <= 0)
         return 0;
-    /* For prune; the first word of an age's rest is the stream. */
-    struct events_key stream = key_event(head->stream, head->stream);
-    struct events_key age = key_aged(KEY_FINISHED, head->finished_us, stream.bytes, 4);
-    found = batch_get(w, &age, &value, err);
-    return found != 0 ? (found < 0 ? -1 : 0) : batch_put(w, &age, NULL, 0, NULL, 0, err);
+    return batch_put_age(w, head->stream, head->finished_us, err);
 }

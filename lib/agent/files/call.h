@@ -22,7 +22,7 @@ struct file_call_context {
  * what came one that is not whole. */
 typedef int file_call_run(struct file_call_context *call, json_t **ret, struct error *err);
 file_call_run file_read, file_write, file_list, file_make_directory, file_move, file_remove, file_download,
-    file_upload, file_edit, file_search, file_grep;
+    file_upload, file_edit, file_search, file_grep, file_watch;
 
 /* Sends the reply before the output. */
 void file_call_reply(struct file_call_context *call, const json_t *ret, const struct error *err);

@@ -30,6 +30,7 @@ static const struct file_kind kinds[] = {
     { "upload", FILE_TRANSFER, TRANSFER_MS, file_upload },
     { "search", FILE_SEARCH, SEARCH_MS, file_search },
     { "grep", FILE_SEARCH, SEARCH_MS, file_grep },
+    { "watch", FILE_WATCH, SHORT_MS, file_watch },
 };
 
 const struct file_kind *file_kind_find(const char *name)

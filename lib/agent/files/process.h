@@ -8,12 +8,12 @@
 #include <sys/types.h>
 
 /* Calls of each kind have places of their own: long transfers and searches do not keep short ones waiting. */
-enum { FILE_SHORT, FILE_TRANSFER, FILE_SEARCH, FILE_KINDS };
+enum { FILE_SHORT, FILE_TRANSFER, FILE_SEARCH, FILE_WATCH, FILE_KINDS };
 
 struct file_kind {
     const char *name;
     int kind;
-    int silence_ms; /* ended where nothing moves for so long */
+    int silence_ms; /* ended where nothing moves for so long; FILE_WATCH: before its reply */
     file_call_run *run;
 };
 const struct file_kind *file_kind_find(const char *name); /* NULL: there is none */

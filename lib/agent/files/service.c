@@ -11,12 +11,16 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#define RUNNING_MAX   8          /* of each kind at once */
 #define WAITING_MAX   256        /* beyond those: refused */
 #define REPLY_QUEUED  (1u << 20) /* control that waits in the channel: a reply waits for less */
 #define REPLY_PIECE   (256u << 10)
 #define REPLY_LEAST   4096 /* most replies are shorter: one read */
 #define CLOSED_BROKEN 1
+
+/* At once. More watches than the keeper lets live: those that were cancelled may still be about to end. */
+static const unsigned running_max[FILE_KINDS] = {
+    [FILE_SHORT] = 8, [FILE_TRANSFER] = 8, [FILE_SEARCH] = 8, [FILE_WATCH] = 80
+};
 
 /* A call's reply as its process writes it: its length, then JSON. */
 struct reply {
@@ -144,10 +148,12 @@ static uint64_t moved(const struct file_call *call)
     return call->output.total + call->moved;
 }
 
-/* The time is one of silence: a long transfer is none. */
+/* The time is one of silence: a long transfer is none, nor a watch that has nothing to tell. */
 static void on_silence(void *user)
 {
     struct file_call *call = user;
+    if (call->kind->kind == FILE_WATCH && call->reply.sent)
+        return;
     if (moved(call) == call->seen) {
         give_up(call, ERROR_TIMEOUT, "the file operation took too long and was ended");
         return;
@@ -360,7 +366,7 @@ bool files_frame(struct files *files, const struct frame *frame, const char *dat
 static void start_waiting(struct files *files)
 {
     for (struct file_call *call = files->calls; call && files->waiting; call = call->next) {
-        if (call->begun || files->running[call->kind->kind] >= RUNNING_MAX)
+        if (call->begun || files->running[call->kind->kind] >= running_max[call->kind->kind])
             continue;
         files->waiting--;
         run(call);

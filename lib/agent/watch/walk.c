@@ -1,0 +1,277 @@
+/* Owns looking into folders: a watch first, then what is there, so that nothing is missed between the two.
+ * Each folder is opened by the names that lead to it from the workspace on, never through a link. Must not
+ * know what the kernel's events mean. */
+#include "lib/agent/watch/internal.h"
+#include "lib/base/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/inotify.h>
+
+/* ---- what was met ---- */
+
+#define MET_MOST 65536
+
+/* FNV-1a, 64 bits; two paths with one key would make one creation not told. */
+static uint64_t key_of(const char *path)
+{
+    uint64_t key = 14695981039346656037u;
+    for (; *path; path++)
+        key = (key ^ (unsigned char)*path) * 1099511628211u;
+    return key > 1 ? key : 2;
+}
+
+enum { SLOT_EMPTY, SLOT_TAKEN };
+
+static uint64_t *find_slot(const struct met *met, uint64_t key, bool free_too)
+{
+    for (size_t at = key, left = met->capacity; left > 0; at++, left--) {
+        uint64_t *slot = &met->slots[at & (met->capacity - 1)];
+        if (*slot == key || (free_too && *slot <= SLOT_TAKEN))
+            return slot;
+        if (*slot == SLOT_EMPTY)
+            return NULL;
+    }
+    return NULL;
+}
+
+static void grow(struct met *met)
+{
+    struct met larger = { .capacity = met->capacity ? 2 * met->capacity : 256, .count = met->count };
+    larger.slots = xcalloc(larger.capacity, sizeof *larger.slots);
+    for (size_t i = 0; i < met->capacity; i++)
+        if (met->slots[i] > SLOT_TAKEN)
+            *find_slot(&larger, met->slots[i], true) = met->slots[i];
+    free(met->slots);
+    *met = larger;
+}
+
+void met_add(struct met *met, const char *path)
+{
+    if (met->count >= MET_MOST) /* some will be told twice */
+        return;
+    if (2 * met->count >= met->capacity)
+        grow(met);
+    *find_slot(met, key_of(path), true) = key_of(path);
+    met->count++;
+}
+
+bool met_take(struct met *met, const char *path)
+{
+    uint64_t *slot = met->count ? find_slot(met, key_of(path), false) : NULL;
+    if (!slot)
+        return false;
+    *slot = SLOT_TAKEN;
+    return true;
+}
+
+void met_clear(struct met *met)
+{
+    free(met->slots);
+    *met = (struct met){ 0 };
+}
+
+/* ---- one folder ---- */
+
+/* Down by names alone. -1 = errno. */
+static int open_path(const struct watcher *w, const char *path, int flags)
+{
+    _cleanup_free_ char *names = xstrdup(path);
+    _cleanup_close_ int folder = fcntl(w->root->fd, F_DUPFD_CLOEXEC, 3);
+    char *state = NULL;
+    for (char *name = strtok_r(names, "/", &state); name && folder >= 0; name = strtok_r(NULL, "/", &state)) {
+        int next = openat(folder, name, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
+        int problem = errno;
+        close(folder);
+        folder = next;
+        errno = problem;
+    }
+    return folder < 0 ? -1 : openat(folder, ".", flags | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int too_many(const struct watcher *w, struct error *err)
+{
+    return error_set(err, ERROR_TOO_MANY,
+                     "ENOSPC: '%.200s' cannot be watched: no more folders can be watched on this system "
+                     "(fs.inotify.max_user_watches): watch a smaller folder, or one that is not recursive",
+                     w->base);
+}
+
+/* Told once for each walk. */
+static void tell_limit(struct watcher *w, const char *path)
+{
+    if (!w->is_limited)
+        pending_tell(w->pending, CHANGE_OVERFLOW, WHY_WATCHES, path, clock_boottime_us());
+    w->is_limited = true;
+}
+
+/* What went away meanwhile is no problem. 0 = it is skipped. */
+static int cannot_watch(struct watcher *w, const char *path, int number, struct error *err)
+{
+    bool is_limit = number == ENOSPC || number == ENOMEM || number == EMFILE || number == ENFILE;
+    if (number == ENOENT || number == ENOTDIR || number == ELOOP)
+        return 0;
+    if (is_limit && err)
+        return too_many(w, err);
+    if (is_limit)
+        tell_limit(w, path);
+    else
+        pending_tell(w->pending, CHANGE_OVERFLOW, WHY_UNREADABLE, path, clock_boottime_us());
+    return 0;
+}
+
+/* The folder that is open, by no path: a watch's number, or -1 = errno. */
+static int add_watch(const struct watcher *w, int folder, uint32_t mask)
+{
+    if (fchdir(folder) < 0)
+        return -1;
+    int wd = inotify_add_watch(w->fd, ".", mask);
+    int problem = errno;
+    if (fchdir(w->root->fd) < 0)
+        abort();
+    errno = problem;
+    return wd;
+}
+
+static bool is_folder(int folder, const struct dirent *entry)
+{
+    struct stat stat;
+    if (entry->d_type != DT_UNKNOWN)
+        return entry->d_type == DT_DIR;
+    return fstatat(folder, entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(stat.st_mode);
+}
+
+/* ---- all below ---- */
+
+struct task {
+    STAILQ_ENTRY(task) next;
+    struct folder *parent;
+    char name[];
+};
+STAILQ_HEAD(tasks, task);
+
+static void add_task(struct tasks *tasks, struct folder *parent, const char *name)
+{
+    size_t length = strlen(name) + 1;
+    struct task *task = xmalloc(sizeof *task + length);
+    task->parent = parent;
+    memcpy(task->name, name, length);
+    STAILQ_INSERT_TAIL(tasks, task, next);
+}
+
+static void meet(struct watcher *w, struct folder *folder, const char *name, bool is_dir, bool told,
+                 struct tasks *tasks)
+{
+    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
+    if (told) {
+        folders_path(folder, name, &path);
+        pending_add(w->pending, CHANGE_CREATE, is_dir ? CHANGE_FOLDER : 0, buffer_text(&path),
+                    clock_boottime_us());
+        met_add(&w->met, buffer_text(&path));
+    }
+    if (is_dir && w->recursive)
+        add_task(tasks, folder, name);
+}
+
+static void look_into(struct watcher *w, struct folder *folder, int fd, bool told, struct tasks *tasks)
+{
+    DIR *entries = fdopendir(fd);
+    if (!entries) {
+        close(fd);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(entries)) != NULL;)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            meet(w, folder, entry->d_name, is_folder(dirfd(entries), entry), told, tasks);
+    closedir(entries);
+}
+
+static void put_folder(struct watcher *w, struct folder *parent, const char *name, int wd)
+{
+    struct folder *folder = folders_put(w->folders, parent, name, wd);
+    folder->round = w->round;
+    if (!parent)
+        w->top = folder;
+    for (size_t i = 0; i < WATCHER_TRANSITS; i++) /* it has arrived */
+        if (w->transits[i].wd == wd)
+            w->transits[i] = (struct transit){ 0 };
+}
+
+static int walk_one(struct watcher *w, struct folder *parent, const char *name, bool told,
+                    struct tasks *tasks, struct error *err)
+{
+    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
+    if (parent)
+        folders_path(parent, name, &path);
+    else
+        buffer_append_text(&path, name);
+    if (path.length > CHANGE_PATH_MAX - NAME_MAX - 1)
+        return cannot_watch(w, w->base, ENAMETOOLONG, NULL);
+    int fd = open_path(w, buffer_text(&path), O_RDONLY);
+    if (fd < 0)
+        return cannot_watch(w, buffer_text(&path), errno, err);
+    int wd = add_watch(w, fd, w->mask);
+    if (wd < 0) {
+        int problem = errno;
+        close(fd);
+        return cannot_watch(w, buffer_text(&path), problem, err);
+    }
+    put_folder(w, parent, name, wd);
+    if (w->recursive || told)
+        look_into(w, folders_find(w->folders, wd), fd, told, tasks);
+    else
+        close(fd);
+    return 0;
+}
+
+int walk_folder(struct watcher *w, struct folder *parent, const char *name, bool told, struct error *err)
+{
+    struct tasks tasks = STAILQ_HEAD_INITIALIZER(tasks);
+    struct task *task;
+    w->is_limited = false;
+    int rc = walk_one(w, parent, name, told, &tasks, err);
+    while ((task = STAILQ_FIRST(&tasks)) != NULL) {
+        STAILQ_REMOVE_HEAD(&tasks, next);
+        if (rc == 0)
+            rc = walk_one(w, task->parent, task->name, told, &tasks, err);
+        free(task);
+        watcher_fill(w);
+    }
+    return rc;
+}
+
+void walk_again(struct watcher *w)
+{
+    w->round++;
+    walk_folder(w, NULL, w->top->name, false, NULL);
+    folders_sweep(w->folders, w->top, w->round);
+}
+
+/* ---- above ---- */
+
+static int watch_above(struct watcher *w, const char *path, const char *leads, struct error *err)
+{
+    _cleanup_close_ int fd = open_path(w, path, O_RDONLY);
+    int wd = fd < 0 ? -1 : add_watch(w, fd, IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR);
+    if (wd < 0 && errno == EACCES) /* then nobody may rename in it either, most likely */
+        return 0;
+    if (wd < 0)
+        return errno == ENOSPC ? too_many(w, err) : path_fail(err, errno, w->base, "cannot be watched");
+    struct folder *folder = folders_put(w->folders, NULL, path, wd);
+    folder->leads = xstrdup(leads);
+    return 0;
+}
+
+int walk_above(struct watcher *w, struct error *err)
+{
+    _cleanup_free_ char *path = xstrdup(w->top->name);
+    if (!strcmp(path, "."))
+        return 0;
+    for (char *slash; (slash = strrchr(path, '/')) != NULL;) {
+        *slash = '\0';
+        if (watch_above(w, path, slash + 1, err) < 0)
+            return -1;
+    }
+    return watch_above(w, ".", path, err);
+}

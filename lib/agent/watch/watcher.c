@@ -1,0 +1,340 @@
+/* Owns what the kernel's events mean: which change each is, which folders come and go with it. Must not know
+ * who reads the changes. */
+#include "lib/agent/watch/watcher.h"
+
+#include "lib/agent/watch/internal.h"
+#include "lib/base/clock.h"
+
+#include <errno.h>
+#include <sys/inotify.h>
+
+#define ROUNDS    4
+#define RAW_PIECE (64u << 10)
+#define RAW_MOST  (4u << 20) /* beyond that the kernel's own queue fills, and says so */
+
+/* ---- its life ---- */
+
+static const struct {
+    enum change_type type;
+    uint32_t mask;
+} asked[] = {
+    { CHANGE_ACCESS, IN_ACCESS },
+    { CHANGE_MODIFY, IN_MODIFY | IN_ATTRIB },
+};
+
+/* Names that come and go are always looked at: folders have to be followed. */
+static uint32_t mask_of(unsigned types)
+{
+    uint32_t mask = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR | IN_EXCL_UNLINK;
+    for (size_t i = 0; i < N_ELEMENTS(asked); i++)
+        if (types >> asked[i].type & 1)
+            mask |= asked[i].mask;
+    return mask;
+}
+
+static int open_instance(struct watcher *w, struct error *err)
+{
+    w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (w->fd >= 0)
+        return 0;
+    if (errno == EMFILE)
+        return error_set(err, ERROR_TOO_MANY,
+                         "EMFILE: no more watches can begin for this user of the system "
+                         "(fs.inotify.max_user_instances): cancel one");
+    return error_errno(err, ERROR_DRIVER, errno, "inotify");
+}
+
+/* The folder to watch, "." = the workspace; where the path is a file, the one that it lies in. */
+static char *folder_of(struct watcher *w, const struct place *place)
+{
+    w->base = xstrdup(place->shown);
+    if (S_ISDIR(place->stat.st_mode))
+        return xstrdup(place->shown);
+    w->only = xstrdup(place->name);
+    w->recursive = false;
+    char *slash = strrchr(place->shown, '/');
+    return slash ? xstrndup(place->shown, (size_t)(slash - place->shown)) : xstrdup(".");
+}
+
+static int begin(struct watcher *w, const struct watcher_options *options, struct error *err)
+{
+    _cleanup_place_ struct place place = PLACE_INIT;
+    if (path_find_existing(w->root, options->path, 0, &place, err) < 0)
+        return -1;
+    _cleanup_free_ char *folder = folder_of(w, &place);
+    w->pending = pending_new(options->types, w->base);
+    if (open_instance(w, err) < 0)
+        return -1;
+    w->folders = folders_new(w->fd);
+    if (walk_folder(w, NULL, folder, false, err) < 0)
+        return -1;
+    if (!w->top)
+        return error_set(err, ERROR_FORBIDDEN, "'%.200s' cannot be watched: it cannot be opened",
+                         options->path);
+    return walk_above(w, err);
+}
+
+struct watcher *watcher_open(const struct watcher_options *options, struct error *err)
+{
+    struct watcher *w = xcalloc(1, sizeof *w);
+    *w = (struct watcher){
+        .root = options->root, .fd = -1, .recursive = options->recursive, .mask = mask_of(options->types)
+    };
+    if (begin(w, options, err) == 0)
+        return w;
+    watcher_free(w);
+    return NULL;
+}
+
+void watcher_free(struct watcher *w)
+{
+    if (!w)
+        return;
+    folders_free(w->folders);
+    pending_free(w->pending);
+    memory_close_fd(&w->fd);
+    met_clear(&w->met);
+    buffer_free(&w->raw);
+    buffer_free(&w->path);
+    free(w->base);
+    free(w->only);
+    free(w);
+}
+
+int watcher_fd(const struct watcher *w)
+{
+    return w->fd;
+}
+
+const char *watcher_path(const struct watcher *w)
+{
+    return w->base;
+}
+
+struct pending *watcher_pending(struct watcher *w)
+{
+    return w->pending;
+}
+
+/* ---- folders on their way ---- */
+
+static void set_out(struct watcher *w, uint32_t cookie, int wd, int64_t now_us)
+{
+    struct transit *free_one = &w->transits[0];
+    for (size_t i = 0; i < WATCHER_TRANSITS; i++)
+        if (w->transits[i].due_us < free_one->due_us)
+            free_one = &w->transits[i];
+    *free_one = (struct transit){ cookie, wd, now_us + PENDING_PAIR_US };
+}
+
+static struct folder *arrived(struct watcher *w, uint32_t cookie)
+{
+    for (size_t i = 0; i < WATCHER_TRANSITS; i++)
+        if (cookie && w->transits[i].cookie == cookie) {
+            int wd = w->transits[i].wd;
+            w->transits[i] = (struct transit){ 0 };
+            return folders_find(w->folders, wd);
+        }
+    return NULL;
+}
+
+/* They have left what is watched. */
+static void drop_gone(struct watcher *w, int64_t now_us)
+{
+    for (size_t i = 0; i < WATCHER_TRANSITS; i++) {
+        struct transit *t = &w->transits[i];
+        if (!t->cookie || t->due_us > now_us)
+            continue;
+        struct folder *folder = folders_find(w->folders, t->wd);
+        *t = (struct transit){ 0 };
+        if (folder && folder != w->top)
+            folders_drop(w->folders, folder, false);
+    }
+}
+
+/* ---- one event ---- */
+
+struct named {
+    struct folder *folder; /* in which */
+    const char *name, *path;
+    unsigned flags;
+    uint32_t cookie;
+    int64_t now_us;
+};
+
+static void on_create(struct watcher *w, const struct named *n)
+{
+    if (met_take(&w->met, n->path))
+        return;
+    pending_add(w->pending, CHANGE_CREATE, n->flags, n->path, n->now_us);
+    if (n->flags & CHANGE_FOLDER && w->recursive)
+        walk_folder(w, n->folder, n->name, true, NULL);
+}
+
+static void on_moved_to(struct watcher *w, const struct named *n)
+{
+    bool known = met_take(&w->met, n->path);
+    bool paired = pending_to(w->pending, n->flags, n->path, n->cookie, known, n->now_us);
+    if (!(n->flags & CHANGE_FOLDER) || !w->recursive)
+        return;
+    struct folder *folder = arrived(w, n->cookie);
+    if (folder)
+        folders_move(w->folders, folder, n->folder, n->name);
+    else if (!known)
+        walk_folder(w, n->folder, n->name, !paired, NULL);
+}
+
+static void on_delete(struct watcher *w, const struct named *n)
+{
+    met_take(&w->met, n->path);
+    pending_add(w->pending, CHANGE_REMOVE, n->flags, n->path, n->now_us);
+    struct folder *gone = n->flags & CHANGE_FOLDER ? folders_child(w->folders, n->folder, n->name) : NULL;
+    if (gone)
+        folders_drop(w->folders, gone, false);
+}
+
+static void on_moved_from(struct watcher *w, const struct named *n)
+{
+    met_take(&w->met, n->path);
+    pending_from(w->pending, n->flags, n->path, n->cookie, n->now_us);
+    struct folder *folder = n->flags & CHANGE_FOLDER ? folders_child(w->folders, n->folder, n->name) : NULL;
+    if (folder)
+        set_out(w, n->cookie, folder->wd, n->now_us);
+}
+
+static void on_modify(struct watcher *w, const struct named *n)
+{
+    pending_add(w->pending, CHANGE_MODIFY, n->flags, n->path, n->now_us);
+}
+
+/* Folders are read by who watches them, too. */
+static void on_access(struct watcher *w, const struct named *n)
+{
+    if (!(n->flags & CHANGE_FOLDER))
+        pending_add(w->pending, CHANGE_ACCESS, n->flags, n->path, n->now_us);
+}
+
+static const struct {
+    uint32_t mask;
+    void (*run)(struct watcher *w, const struct named *n);
+} meanings[] = {
+    { IN_CREATE, on_create },         { IN_MOVED_TO, on_moved_to }, { IN_DELETE, on_delete },
+    { IN_MOVED_FROM, on_moved_from }, { IN_MODIFY, on_modify },     { IN_ATTRIB, on_modify },
+    { IN_ACCESS, on_access },
+};
+
+static void end(struct watcher *w, enum change_why why, int64_t now_us)
+{
+    if (!w->only)
+        pending_add(w->pending, CHANGE_REMOVE, CHANGE_FOLDER, w->base, now_us);
+    pending_tell(w->pending, CHANGE_END, why, w->base, now_us);
+    w->ended = true;
+}
+
+static void on_named(struct watcher *w, struct folder *folder, const struct inotify_event *event)
+{
+    if (w->only && strcmp(event->name, w->only) != 0)
+        return;
+    folders_path(folder, event->name, &w->path);
+    if (w->path.length > CHANGE_PATH_MAX) { /* a folder far above it got a longer name */
+        pending_tell(w->pending, CHANGE_OVERFLOW, WHY_UNREADABLE, w->base, clock_boottime_us());
+        return;
+    }
+    _cleanup_free_ char *path = xstrdup(buffer_text(&w->path));
+    const struct named n = { .folder = folder,
+                             .name = event->name,
+                             .path = path,
+                             .flags = event->mask & IN_ISDIR ? CHANGE_FOLDER : 0,
+                             .cookie = event->cookie,
+                             .now_us = clock_boottime_us() };
+    for (size_t i = 0; i < N_ELEMENTS(meanings); i++)
+        if (event->mask & meanings[i].mask)
+            meanings[i].run(w, &n);
+}
+
+static void on_above(struct watcher *w, const struct folder *folder, const struct inotify_event *event)
+{
+    if (event->len > 0 && !strcmp(event->name, folder->leads))
+        end(w, event->mask & IN_DELETE ? WHY_REMOVED : WHY_MOVED, clock_boottime_us());
+}
+
+static void on_event(struct watcher *w, const struct inotify_event *event)
+{
+    if (event->mask & IN_Q_OVERFLOW)
+        w->lost = true;
+    struct folder *folder = folders_find(w->folders, event->wd);
+    if (!folder || w->ended)
+        return;
+    if (folder->leads) {
+        on_above(w, folder, event);
+    } else if (event->mask & IN_IGNORED && folder == w->top) {
+        end(w, WHY_REMOVED, clock_boottime_us());
+    } else if (event->mask & IN_IGNORED) {
+        folders_drop(w->folders, folder, true);
+    } else if (event->len > 0) {
+        on_named(w, folder, event);
+    }
+}
+
+/* ---- all of them ---- */
+
+/* True: there may be more. */
+static bool fill_once(struct watcher *w)
+{
+    if (w->raw.length >= RAW_MOST)
+        return false;
+    ssize_t got = read(w->fd, buffer_reserve(&w->raw, RAW_PIECE), RAW_PIECE);
+    if (got > 0)
+        w->raw.length += (size_t)got;
+    return got > 0 || (got < 0 && errno == EINTR);
+}
+
+void watcher_fill(struct watcher *w)
+{
+    while (fill_once(w))
+        ;
+}
+
+/* What is looked at may lead to a walk, which fills the buffer anew: it is taken away first. */
+static void look_at_all(struct watcher *w)
+{
+    _cleanup_buffer_ struct buffer raw = w->raw;
+    w->raw = (struct buffer)BUFFER_INIT;
+    for (size_t at = 0; at + sizeof(struct inotify_event) <= raw.length;) {
+        const struct inotify_event *event = (const void *)(raw.data + at);
+        on_event(w, event);
+        at += sizeof *event + event->len;
+    }
+}
+
+/* Only when all is in place again is it told: who then looks for himself misses nothing. */
+static void find_again(struct watcher *w)
+{
+    w->lost = false;
+    walk_again(w);
+    pending_tell(w->pending, CHANGE_OVERFLOW, WHY_QUEUE, w->base, clock_boottime_us());
+}
+
+/* Not for ever where changes do not end: they are to be told meanwhile. */
+bool watcher_read(struct watcher *w)
+{
+    for (int i = 0; watcher_fill(w), w->raw.length > 0; i++) {
+        if (i == ROUNDS)
+            return false;
+        look_at_all(w);
+    }
+    met_clear(&w->met);
+    if (w->lost && !w->ended)
+        find_again(w);
+    drop_gone(w, clock_boottime_us());
+    return w->raw.length == 0;
+}
+
+int64_t watcher_due(const struct watcher *w)
+{
+    int64_t due_us = INT64_MAX;
+    for (size_t i = 0; i < WATCHER_TRANSITS; i++)
+        if (w->transits[i].cookie && w->transits[i].due_us < due_us)
+            due_us = w->transits[i].due_us;
+    return due_us;
+}
