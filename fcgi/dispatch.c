@@ -5,6 +5,7 @@
 
 #include "fcgi/audited.h"
 #include "fcgi/auth.h"
+#include "fcgi/away.h"
 #include "fcgi/default_workspace.h"
 #include "fcgi/raw.h"
 #include "fcgi/stream.h"
@@ -32,6 +33,7 @@ static void flight_free(struct flight *f)
     wait_forget(f);
     stream_forget(f);
     raw_forget(f);
+    away_forget(f);
     if (f->number)
         keeper_client_cancel(f->service->client, f->number);
     if (f->creating)
@@ -130,6 +132,7 @@ int dispatch_fill(struct flight *f, struct call *call, struct error *err)
     call->kept = STEAL(f->kept);
     call->workspace = STEAL(f->workspace);
     call->memo = STEAL(f->memo);
+    call->work = STEAL(f->work);
     return 0;
 }
 
@@ -202,6 +205,8 @@ void dispatch_go_on(struct flight *f)
     }
     if (rc == OP_MORE)
         stream_go_on(f, &call);
+    else if (rc == OP_AWAY)
+        away_begin(f, &call);
     else if (rc == OP_DONE) {
         dispatch_take_blocks(f, &call);
         dispatch_finish(f, call.body.data, call.body.length, NULL);

@@ -63,6 +63,7 @@ struct dispatch_request {
 
 /* One call under way. Parked, it is nearly nothing: what the operation needs lies in its parking. */
 struct parking;
+struct away;
 struct raw;
 struct flight {
     struct service *service;
@@ -85,7 +86,9 @@ struct flight {
     struct buffer blocks; /* of an MCP answer; empty = its text alone */
     bool failed;          /* of an MCP answer: it tells of a failure */
     void *memo;
-    struct raw *raw; /* of OP_RAW */
+    struct call_work *work; /* that is done, for the next run */
+    struct away *away;      /* away.c: a helper thread works for it */
+    struct raw *raw;        /* of OP_RAW */
     uint64_t number; /* of the keeper's answer that it waits for; 0 = none */
     int64_t started_us;
     char workspace_id[ID_SIZE], exec_id[ID_SIZE]; /* for the log and for parking */
@@ -109,8 +112,8 @@ void dispatch_drained(struct flight *f);
 /* A piece of the request's body, where its operation takes one (OP_RAW); last: it is whole. */
 void dispatch_body(struct flight *f, const char *data, size_t length, bool last);
 
-/* ---- for wait.c, stream.c and raw.c ---- */
-/* Fills call for a run of f's operation; in, kept and memo are moved from f, the workspace is loaded anew
+/* ---- for wait.c, stream.c, away.c and raw.c ---- */
+/* Fills call for a run of f's operation; in, kept, memo and work are moved from f, the workspace is loaded anew
  * where f has none. */
 int dispatch_fill(struct flight *f, struct call *call, struct error *err);
 /* Runs the worker's half; after OP_DONE call->body is the text. */

@@ -4,6 +4,7 @@
  * answer. */
 #include "fcgi/wait.h"
 
+#include "fcgi/away.h"
 #include "fcgi/stream.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -367,6 +368,16 @@ static void answer_apart(struct parking *p, const struct call *call)
     parking_free(p);
 }
 
+/* The answer is not to be made here: who waits for it waits elsewhere now. */
+static void send_away(struct parking *p, struct call *call)
+{
+    struct flight *f = TAILQ_FIRST(&p->flights);
+    leave(f);
+    if (p->count == 0)
+        parking_free(p);
+    away_begin(f, call);
+}
+
 static void still_parked(void *user);
 static void send_page(struct flight *f, const struct call *call);
 
@@ -392,12 +403,14 @@ static void run_parking(struct parking *p, bool last, int64_t until_ms)
     }
     call.last = last;
     int rc = dispatch_run(f->service, &call, &err);
-    if (rc != OP_DONE && rc != OP_FAILED && last)
+    if (last && (rc == OP_PARKED || rc == OP_MORE))
         rc = error_set(&err, ERROR_INTERNAL, "%s did not end when it had to", p->op->id);
     if (rc == OP_PARKED)
         pack(p, &call);
     else if (rc == OP_MORE)
         answer_apart(p, &call);
+    else if (rc == OP_AWAY)
+        send_away(p, &call);
     else
         answer_until(p, last ? until_ms : INT64_MAX, &call, rc == OP_DONE ? NULL : &err);
     call_clear(&call);

@@ -3,6 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/ids.h"
+#include "lib/base/lines.h"
 #include "lib/base/process.h"
 
 #include "lib/base/steady.h"
@@ -386,6 +387,23 @@ START_TEST(nonsense_about_clocks_is_forgotten)
 }
 END_TEST
 
+START_TEST(line_ends_are_counted)
+{
+    char data[6000];
+    unsigned seed = 7;
+    for (int round = 0; round < 3000; round++) {
+        size_t length = (size_t)rand_r(&seed) % sizeof data, begin = (size_t)rand_r(&seed) % (length + 1);
+        size_t wanted = 0;
+        int kind = round % 3;
+        for (size_t at = 0; at < length; at++)
+            data[at] = kind == 0 ? '\n' : kind == 1 ? (char)rand_r(&seed) : (char)("\n\v\t\x8a"[at % 4]);
+        for (size_t at = begin; at < length; at++)
+            wanted += data[at] == '\n';
+        ck_assert_uint_eq(lines_count(data + begin, length - begin), wanted);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("base");
@@ -401,6 +419,7 @@ int main(void)
     tcase_add_test(cases, error_unpack_survives_strangers);
     tcase_add_test(cases, ids_are_made_and_known);
     tcase_add_test(cases, ids_compare_and_hash);
+    tcase_add_test(cases, line_ends_are_counted);
     tcase_add_test(cases, clock_formats_as_the_library_does);
     tcase_add_test(cases, process_child_starts_clean);
     tcase_add_test(cases, process_names_signals);

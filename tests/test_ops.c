@@ -394,6 +394,23 @@ START_TEST(test_unset)
 }
 END_TEST
 
+/* The operator's timeout and his word on rtk. */
+START_TEST(test_bash)
+{
+    static const char *const rtk[] = { "off", "on" };
+    for (int i = 0; i < 4; i++) {
+        const struct config config = { .rtk = (char *)rtk[i / 2], .command_timeout = 33 };
+        json_auto_t *in = json_pack("{s:b, s:n}", "rtk", i % 2, "timeout");
+        ck_assert_int_eq(op_find("runWorkspaceBash")->check(&config, in, NULL), 0);
+        ck_assert_int_eq(json_integer_value(json_object_get(in, "timeout")), 33);
+        ck_assert_int_eq(json_is_true(json_object_get(in, "rtk")), i == 3);
+        json_object_set_new(in, "timeout", json_integer(5));
+        ck_assert_int_eq(op_find("runWorkspaceBash")->check(&config, in, NULL), 0);
+        ck_assert_int_eq(json_integer_value(json_object_get(in, "timeout")), 5);
+    }
+}
+END_TEST
+
 START_TEST(test_record)
 {
     const struct config config = { .driver = (char *)"local" };
@@ -465,6 +482,7 @@ int main(void)
     tcase_add_test(tests, test_names);
     tcase_add_test(tests, test_unsupported);
     tcase_add_test(tests, test_unset);
+    tcase_add_test(tests, test_bash);
     tcase_add_test(tests, test_record);
     tcase_add_test(tests, test_digest);
     tcase_add_test(tests, test_keeper_checks_again);

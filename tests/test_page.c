@@ -799,6 +799,48 @@ START_TEST(test_output_dropped)
 }
 END_TEST
 
+/* Condensed first, cut then: both ends of a log beyond what is looked at, with what lies between in numbers.
+ */
+START_TEST(test_output_compact)
+{
+    struct output output = { 0 };
+    struct output_request request = {
+        .exec_id = head.id, .max_bytes = 88000, .max_chars = 120000, .max_raw = 51200, .compact = true
+    };
+    _cleanup_error_ struct error err = ERROR_INIT;
+    _cleanup_buffer_ struct buffer noise = BUFFER_INIT;
+    unsigned long long bytes, lines;
+
+    for (int i = 0; i < 100000; i++)
+        buffer_printf(&noise, "t/test_a.py::test_%d PASSED\n", i);
+    begin_exec();
+    write_output(EVENT_STDOUT, "first\n", 6);
+    write_output(EVENT_STDOUT, noise.data, noise.length);
+    write_output(EVENT_STDERR, "error: 1\nlittle\n", 16);
+    write_output(EVENT_STDOUT, "last", 4);
+    end_exec();
+    ck_assert_int_eq(output_read(reader, &request, &output, &err), 0);
+    const struct ends_stream *s = &output.ends.streams[0];
+    uint64_t between = s->between, lines_between = s->lines_between;
+    ck_assert_uint_eq(s->head.length + between + s->tail.length, noise.length + 10);
+    ck_assert_uint_eq(lines_count(s->head.data, s->head.length) + lines_between +
+                          lines_count(s->tail.data, s->tail.length),
+                      100001);
+    ck_assert_uint_le(output_size(&output), 2 * (OUTPUT_CONDENSED + EVENT_DATA_MAX));
+    output_condense(&output, &request);
+    output_show(&output, &request);
+    ck_assert(output.condensed[0] && !output.condensed[1]);
+    ck_assert(output.truncated[0] && !output.truncated[1]);
+    ck_assert_str_eq(buffer_text(&output.streams[1]), "error: 1\nlittle\n");
+    const char *text = buffer_text(&output.streams[0]), *marker = strstr(text, "\n... [");
+    ck_assert_int_eq(strncmp(text, "first\n", 6), 0);
+    ck_assert_int_eq(sscanf(marker, "\n... [%llu bytes and %llu lines left out", &bytes, &lines), 2);
+    ck_assert(bytes == between && lines == lines_between);
+    ck_assert_ptr_nonnull(strstr(marker, "\nlast\n[condensed: "));
+    output_clear(&output);
+}
+END_TEST
+
 static bool count_bytes(void *user, const struct event *event)
 {
     *(size_t *)user += event->length;
@@ -875,6 +917,7 @@ int main(void)
     tcase_add_loop_test(tests, test_output_cut, 0, 9);
     tcase_add_test(tests, test_output_both);
     tcase_add_loop_test(tests, test_output_middle, 0, 2);
+    tcase_add_test(tests, test_output_compact);
     tcase_add_test(tests, test_output_uncounted);
     tcase_add_test(tests, test_output_dropped);
     suite_add_tcase(suite, tests);

@@ -717,6 +717,28 @@ static void seal_as_version_1(const struct exec_head *head, unsigned char value[
     format_seal(value, DISK_HEAD_SIZE_1);
 }
 
+/* What is counted since is not made up for an exec that was begun before. */
+START_TEST(heads_of_version_2_are_read)
+{
+    unsigned char value[DISK_HEAD_SIZE];
+    struct exec_head head = { .stream = 7,
+                              .first_seq = 1,
+                              .last_seq = 3,
+                              .stream_bytes = { 12, 13 },
+                              .counted = true },
+                     read;
+    id_make(ID_EXEC, head.id);
+    format_head(&head, value);
+    ck_assert_int_eq(parse_head(value, DISK_HEAD_SIZE_2, &read), -1); /* a version's length is its own */
+    value[4] = 2;
+    format_seal(value, DISK_HEAD_SIZE_2);
+    ck_assert_int_eq(parse_head(value, DISK_HEAD_SIZE_2, &read), 0);
+    ck_assert(read.counted && !read.counted_lines && read.stream_bytes[1] == 13);
+    ck_assert_int_eq(parse_head(value, DISK_HEAD_SIZE_1, &read), -1);
+    ck_assert_int_eq(parse_head(value, DISK_HEAD_SIZE_2 - 1, &read), -1);
+}
+END_TEST
+
 START_TEST(logs_of_version_1_go_on)
 {
     struct events_writer *w = open_writer();
@@ -858,6 +880,7 @@ int main(void)
         dead_readers_are_cleared,
         both_ends_never_meet_twice,
         streams_are_counted,
+        heads_of_version_2_are_read,
         logs_of_version_1_go_on,
         damaged_values_are_refused,
         sealed_nonsense_is_refused,

@@ -4,6 +4,7 @@
 
 #include "lib/agent/agent.h"
 #include "lib/agent/pty.h"
+#include "lib/agent/rewrite.h"
 #include "lib/agent/signals.h"
 
 #include <errno.h>
@@ -121,12 +122,22 @@ static int open_descriptors(struct exec *exec, struct launch *launch, struct err
 
 /* ---- what the supervisor reports ---- */
 
+/* What the supervisor left there. */
+static void add_rewritten(json_t *message, const struct launch *launch)
+{
+    char text[REWRITE_MAX + 1];
+    ssize_t length = launch->rewritten_fd < 0 ? 0 : pread(launch->rewritten_fd, text, sizeof text, 0);
+    if (length > 0 && length <= REWRITE_MAX)
+        json_object_set_new(message, "rewritten", json_stringn(text, (size_t)length));
+}
+
 static void started(struct exec *exec, pid_t pid)
 {
     exec->command = pid;
+    json_auto_t *message = json_pack("{s:i, s:i}", "pid", (int)pid, "pgid", (int)pid);
+    add_rewritten(message, exec->launch);
     launch_clear(exec->launch);
     free(STEAL(exec->launch));
-    json_auto_t *message = json_pack("{s:i, s:i}", "pid", (int)pid, "pgid", (int)pid);
     channel_send_json(exec->agent->channel, FRAME_STARTED, exec->number, message);
     for (int i = 0; i < 2; i++)
         output_start(&exec->out[i]);

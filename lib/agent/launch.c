@@ -42,6 +42,8 @@ void launch_clear(struct launch *launch)
     launch_close_fds(launch);
     if (launch->script_fd >= 0)
         close(launch->script_fd);
+    if (launch->rewritten_fd >= 0)
+        close(launch->rewritten_fd);
     for (char **at = launch->environment; at && *at; at++)
         free(*at);
     free(launch->environment);
@@ -182,6 +184,8 @@ static void take_flags(struct launch *launch, const json_t *request)
     launch->stdin_is_null = input && !strcmp(input, "null");
     launch->rows = size_or(json_object_get(request, "rows"), 24);
     launch->cols = size_or(json_object_get(request, "cols"), 80);
+    if (json_is_true(json_object_get(request, "rtk")))
+        launch->rewritten_fd = memfd_create("rewritten", MFD_CLOEXEC);
 }
 
 int launch_prepare(struct launch *launch, const struct launch_rules *rules, const json_t *request,

@@ -27,13 +27,14 @@ struct launch {
     char *directory;       /* to change to; relative = to the workspace */
     char *directory_shown; /* as the client knows it */
     char *command;
-    int script_fd; /* -1, or a memfd with the command */
+    int script_fd;    /* -1, or a memfd with the command */
+    int rewritten_fd; /* -1, or a memfd: rtk is asked, and what it made of the command goes there */
     bool terminal, stdin_is_null, merge_stderr;
     uint16_t rows, cols;
     int fds[3]; /* the command's ends of its descriptors; owned, all may be the same */
 };
 
-/* {"command", "workdir", "env", "pty", "rows", "cols", "stdin", "merge_stderr"}: hostile. On failure
+/* {"command", "workdir", "env", "pty", "rows", "cols", "stdin", "merge_stderr", "rtk"}: hostile. On failure
  * *ret_errno says which errno stands for it. */
 int launch_prepare(struct launch *launch, const struct launch_rules *rules, const json_t *request,
                    int *ret_errno, struct error *err);
@@ -41,7 +42,7 @@ void launch_close_fds(struct launch *launch);
 void launch_clear(struct launch *launch);
 #define LAUNCH_INIT                                                                                          \
     {                                                                                                        \
-        .script_fd = -1, .fds = { -1, -1, -1 }                                                               \
+        .script_fd = -1, .rewritten_fd = -1, .fds = { -1, -1, -1 }                                           \
     }
 #define _cleanup_launch_ __attribute__((cleanup(launch_clear)))
 

@@ -4,6 +4,8 @@
 #include "lib/agent/supervise.h"
 
 #include "lib/agent/guard.h"
+#include "lib/agent/rewrite.h"
+#include "lib/base/io.h"
 #include "lib/base/process.h"
 
 #include <errno.h>
@@ -156,6 +158,15 @@ static int restrict_self(const struct launch_rules *rules, enum launch_step *ret
     return set_filter(rules);
 }
 
+/* Where the agent asked for it; text must outlive the start. */
+static void rewrite(const struct launch_rules *rules, struct launch *launch, char *text)
+{
+    if (launch->rewritten_fd < 0 || !rewrite_ask(rules, launch, text) ||
+        io_write_all(launch->rewritten_fd, text, strlen(text), NULL) < 0)
+        return;
+    launch->argv[2] = text;
+}
+
 /* Nothing of the command may be held open here, or its readers would never see an end. */
 static void keep_only(int report_fd)
 {
@@ -190,7 +201,13 @@ static _Noreturn void run_supervisor(const struct launch_rules *rules, const str
     setsid();
     prctl(PR_SET_NAME, "ws-supervisor");
     enum launch_step step;
-    pid_t pid = restrict_self(rules, &step) < 0 ? -1 : start_command(rules, launch, report_fd, &step);
+    struct launch final = *launch;
+    char rewritten[REWRITE_MAX + 1];
+    pid_t pid = -1;
+    if (restrict_self(rules, &step) == 0) {
+        rewrite(rules, &final, rewritten);
+        pid = start_command(rules, &final, report_fd, &step);
+    }
     if (pid < 0) {
         send_report(report_fd, (struct report){ .kind = REPORT_FAILED, .failed = { step, errno } });
         _exit(1);

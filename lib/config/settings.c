@@ -76,11 +76,11 @@ static const char *rule_audit(const char *text)
 
 static const char *rule_on_off(const char *text)
 {
-    static const char *const words[] = { "auto", "on", "off" };
+    static const char *const words[] = { "on", "off" };
     for (size_t i = 0; i < N_ELEMENTS(words); i++)
         if (strcmp(text, words[i]) == 0)
             return NULL;
-    return "must be auto, on or off";
+    return "must be on or off";
 }
 
 /* ---- the table ---- */
@@ -138,8 +138,8 @@ const struct setting settings[] = {
          HELP("An audit.log that would grow beyond is set aside as audit.log.1, and so on.")),
     NUMBER("AUDIT_FILES", audit_files, 2, 1, 100,
          HELP("How many audit logs that were set aside are kept.")),
-    TEXT("RTK", rtk, "auto", rule_on_off,
-         HELP("Condensing the output of known commands for run_bash: auto, on or off.")),
+    TEXT("RTK", rtk, "off", rule_on_off,
+         HELP("on: where a sandbox has the program rtk, run_bash lets it rewrite commands (rtk rewrite).")),
     TEXT("GITHUB_URL", github_url, "https://github.com", rule_base_url,
          HELP("Where GitHub repositories are cloned from.")),
     TEXT("GITHUB_API_URL", github_api_url, "https://api.github.com", rule_base_url,

@@ -33,7 +33,8 @@ static void on_started(struct keeper *k, struct exec *e, const struct frame *fra
 {
     json_auto_t *message = parse_object(data, length);
     (void)frame;
-    journal_add(k, e, ENTRY_STARTED, member_int(message, "pid"), member_int(message, "pgid"));
+    const char *rewritten = json_string_value(json_object_get(message, "rewritten"));
+    journal_add_started(k, e, member_int(message, "pid"), member_int(message, "pgid"), rewritten);
 }
 
 static void on_failed(struct keeper *k, struct exec *e, const struct frame *frame, const char *data,

@@ -121,6 +121,8 @@ static json_t *agent_request(struct keeper *k, const struct exec_request *r, con
     json_t *request = json_pack("{s:s, s:s, s:o, s:b, s:i, s:i, s:s, s:b}", "op", "exec", "command",
                                 r->command, "env", merged_env(k, r->env), "pty", r->pty, "rows", r->rows,
                                 "cols", r->cols, "stdin", stdin_name(r), "merge_stderr", r->merge_stderr);
+    if (request != NULL && r->rtk)
+        json_object_set_new(request, "rtk", json_true());
     if (request != NULL)
         json_object_set_new(request, "workdir", workdir != NULL ? json_string(workdir) : json_null());
     return request;

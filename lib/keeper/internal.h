@@ -83,7 +83,8 @@ struct entry {
     enum entry_kind kind;
     struct exec *exec;     /* NULL: it is written */
     unsigned channel;      /* DATA, FLUSH, REFUSED: 0 = stdout, 1 = stderr */
-    size_t offset, length; /* DATA: output; FAILED, LOST: why; in journal.bytes */
+    size_t offset, length; /* DATA: output; FAILED, LOST: why; STARTED: another command that runs instead;
+                              in journal.bytes */
     int64_t wall_us, boot_ms;
     int a, b; /* STARTED: pid, pgid; EXIT: wait status, oom */
 };
@@ -208,6 +209,7 @@ void live_end_tree(struct keeper *k, struct exec *e, int signal_number);
 
 /* journal.c */
 void journal_add(struct keeper *k, struct exec *e, enum entry_kind kind, int a, int b);
+void journal_add_started(struct keeper *k, struct exec *e, int pid, int pgid, const char *rewritten);
 void journal_add_text(struct keeper *k, struct exec *e, enum entry_kind kind, const char *text,
                       size_t length);
 void journal_add_data(struct keeper *k, struct exec *e, unsigned channel, const char *data, size_t length);

@@ -8,10 +8,11 @@
 
 #include <malloc.h>
 
-#define KEEP_CAPACITY (64u << 10) /* of the byte buffer, between batches */
-#define SHED_AFTER_MS 500
-#define FAILURES_MAX  20
-#define TEXT_MAX      1000
+#define KEEP_CAPACITY     (64u << 10) /* of the byte buffer, between batches */
+#define SHED_AFTER_MS     500
+#define FAILURES_MAX      20
+#define TEXT_MAX          1000
+#define REWRITTEN_ENCODED 8000
 
 static struct entry *add_entry(struct keeper *k, struct exec *e, enum entry_kind kind)
 {
@@ -27,11 +28,28 @@ static struct entry *add_entry(struct keeper *k, struct exec *e, enum entry_kind
     return entry;
 }
 
+static void add_bytes(struct journal *j, struct entry *entry, const char *data, size_t length)
+{
+    entry->offset = j->bytes.length;
+    entry->length = length;
+    buffer_append(&j->bytes, data, length);
+}
+
 void journal_add(struct keeper *k, struct exec *e, enum entry_kind kind, int a, int b)
 {
     struct entry *entry = add_entry(k, e, kind);
     entry->a = a;
     entry->b = b;
+}
+
+/* What the agent says of another command is told as far as an event can carry it. */
+void journal_add_started(struct keeper *k, struct exec *e, int pid, int pgid, const char *rewritten)
+{
+    struct entry *entry = add_entry(k, e, ENTRY_STARTED);
+    entry->a = pid;
+    entry->b = pgid;
+    if (rewritten != NULL && utf8_json_size(rewritten, strlen(rewritten)) <= REWRITTEN_ENCODED)
+        add_bytes(&k->journal, entry, rewritten, strlen(rewritten));
 }
 
 void journal_add_flush(struct keeper *k, struct exec *e, unsigned channel)
@@ -54,13 +72,6 @@ static void add_refused(struct keeper *k, struct exec *e, unsigned channel, size
         add_entry(k, e, ENTRY_REFUSED)->channel = channel;
     e->dropping[channel] += length;
     channel_grant(k->agent, e->now.head.stream, length);
-}
-
-static void add_bytes(struct journal *j, struct entry *entry, const char *data, size_t length)
-{
-    entry->offset = j->bytes.length;
-    entry->length = length;
-    buffer_append(&j->bytes, data, length);
 }
 
 void journal_add_text(struct keeper *k, struct exec *e, enum entry_kind kind, const char *text, size_t length)

@@ -55,6 +55,7 @@ struct exec_request {
     const char *command, *workdir; /* workdir NULL = the workspace's default */
     const json_t *env;             /* {name: text or null}; NULL = none */
     bool pty, merge_stderr, stdin_is_null;
+    bool rtk; /* where the sandbox has that program, it is asked for another command first */
     int rows, cols;
     int64_t timeout_s; /* 0 = none */
 };

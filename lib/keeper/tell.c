@@ -132,17 +132,21 @@ static int flush_tails(struct keeper *k, const struct entry *entry, struct error
 static int write_started(struct keeper *k, const struct entry *entry, const char *text, struct error *err)
 {
     struct exec_head *head = &entry->exec->now.head;
-    char members[64];
-    (void)text;
+    _cleanup_buffer_ struct buffer members = BUFFER_INIT;
     if (head->state != EXEC_STARTING)
         return 0;
     head->state = EXEC_RUNNING;
     head->pid = entry->a;
     head->pgid = entry->b;
     head->started_us = head->updated_us = entry->wall_us;
-    int length = snprintf(members, sizeof(members), "\"state\":\"running\",\"pid\":%d", entry->a);
+    buffer_printf(&members, "\"state\":\"running\",\"pid\":%d", entry->a);
+    if (entry->length > 0) {
+        buffer_append_text(&members, ",\"rewritten_command\":\"");
+        buffer_append_json(&members, text, entry->length);
+        buffer_append_char(&members, '"');
+    }
     struct event event = {
-        .type = EVENT_STATUS, .wall_us = entry->wall_us, .data = members, .length = (size_t)length
+        .type = EVENT_STATUS, .wall_us = entry->wall_us, .data = members.data, .length = members.length
     };
     return events_append(k->events, head, &event, err);
 }

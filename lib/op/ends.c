@@ -62,6 +62,19 @@ static void stream_add(struct ends_stream *s, const struct event *event)
     s->marks[s->mark_count++] = (struct mark){ s->head.length, event->seq };
 }
 
+static void note_rewritten(struct ends *ends, const struct event *event)
+{
+    static const char name[] = "rewritten_command";
+
+    if (event->type != EVENT_STATUS || !memmem(event->data, event->length, name, sizeof name - 1))
+        return;
+    _cleanup_free_ char *text = xasprintf("{%.*s}", (int)event->length, event->data);
+    json_auto_t *members = json_loads(text, 0, NULL);
+    const char *command = json_string_value(json_object_get(members, name));
+    if (command && !ends->rewritten)
+        ends->rewritten = xstrdup(command);
+}
+
 static bool take_front(void *user, const struct event *event)
 {
     struct reading *r = user;
@@ -69,6 +82,7 @@ static bool take_front(void *user, const struct event *event)
 
     r->events++;
     r->ends->front_seq = event->seq;
+    note_rewritten(r->ends, event);
     if (stream >= 0)
         stream_add(&r->ends->streams[stream], event);
     return spend(&r->front, event, stream >= 0);
@@ -148,5 +162,6 @@ void ends_clear(struct ends *ends)
         buffer_free(&ends->streams[i].tail);
         free(ends->streams[i].marks);
     }
+    free(ends->rewritten);
     *ends = (struct ends){ 0 };
 }

@@ -14,14 +14,15 @@ struct ends_stream {
     struct buffer head, tail; /* raw bytes */
     struct mark *marks;       /* of the head's events */
     size_t mark_count, mark_room;
-    bool whole;                   /* nothing lies between head and tail: all is in head */
-    bool counted, counted_lines;  /* how much lies between is known */
+    bool whole;                  /* nothing lies between head and tail: all is in head */
+    bool counted, counted_lines; /* how much lies between is known */
     uint64_t between, lines_between;
 };
 
 struct ends {
     struct ends_stream streams[2]; /* stdout, stderr */
     struct exec_head head;
+    char *rewritten;      /* the command that ran instead, as its start told; NULL = none */
     uint64_t front_seq;   /* the last event that was read from the front */
     uint64_t next_cursor; /* the final event, or the last one so far */
 };

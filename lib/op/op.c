@@ -67,5 +67,7 @@ void call_clear(struct call *call)
     buffer_free(&call->body);
     buffer_free(&call->blocks);
     free(call->memo);
+    if (call->work)
+        call->work->release(call->work);
     memset(call, 0, sizeof *call);
 }

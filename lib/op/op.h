@@ -38,7 +38,13 @@ struct principal {
 };
 
 enum call_form { CALL_REST, CALL_MCP /* the JSON will stand twice */, CALL_SSE };
-enum { OP_DONE = 0, OP_FAILED = -1, OP_PARKED = 1, OP_MORE = 2 };
+enum { OP_DONE = 0, OP_FAILED = -1, OP_PARKED = 1, OP_MORE = 2, OP_AWAY = 3 };
+
+/* What takes longer than a loop may be held up: the beginning of a handler's own structure. */
+struct call_work {
+    void (*run)(struct call_work *work); /* in a helper thread: touches nothing but the work */
+    void (*release)(struct call_work *work);
+};
 
 struct call;
 struct keeper_client;
@@ -66,7 +72,9 @@ struct op {
      * body streams it (CALL_SSE) and is called again when it is its turn, until its body is empty or the
      * client is slow. OP_MORE, where call->pieces is set: body is a piece of the answer, the next is made
      * when it is its turn and the client has taken this one; from then on it must not fail, and with
-     * call->last set it ends the answer where it is. A piece is a millisecond of work at most. */
+     * call->last set it ends the answer where it is. A piece is a millisecond of work at most. OP_AWAY, also
+     * with call->last set, of calls that are parked alone: call->work is done by a helper thread, and it is
+     * called again with it. */
     int (*run)(struct call *call, struct error *err);
     /* Optional: rules between fields, before anything else happens (ERROR_INVALID); may change in
      * (normalising). */
@@ -106,6 +114,7 @@ struct call {
     bool pieces;   /* a large answer may be made in pieces: OP_MORE */
     bool going_on; /* the first of them is out */
     void *memo;    /* the handler's own between calls; freed with free() */
+    struct call_work *work; /* of OP_AWAY: owned; there again once it is done */
 };
 void call_clear(struct call *call);
 

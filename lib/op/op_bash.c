@@ -24,11 +24,15 @@ static const struct field bash_params[] = {
     ROW_ENV,
     ROW_WAIT_FOR_END,
     ROW_COMPACT("true"),
+    { "rtk", FIELD_BOOLEAN, .dflt = "true",
+      .text = "Where the operator lets the program rtk rewrite commands: false runs this one as it is." },
     FIELD_END,
 };
 static const struct field bash_result[] = {
     OUTCOME_ROWS("What it wrote to stdout and stderr, in the order it was written.",
                  "Always empty: see stdout."),
+    RESULT_TEXT0("rewritten_command",
+                 "What rtk made of the command, which ran instead of it; null: nothing."),
     RESULT_TEXT0("error", "Why this counts as a failed call: it ran into its timeout, did not start, or was "
                           "lost. An exit code is none."),
     RESULT_TEXT0("notice", "What else there is to know, and how to go on; null: nothing."),
@@ -42,6 +46,8 @@ static int bash_check(const struct config *config, json_t *in, struct error *err
     (void)err;
     if (!is_given(in, "timeout"))
         json_object_set_new(in, "timeout", json_integer(config->command_timeout));
+    if (strcmp(config->rtk, "on") != 0)
+        json_object_set_new(in, "rtk", json_false());
     return 0;
 }
 
@@ -54,6 +60,7 @@ static int bash_keep(struct keeper_call *call, const json_t *in, json_t **ret, s
         .env = is_given(in, "env") ? json_object_get(in, "env") : NULL,
         .stdin_is_null = true,
         .merge_stderr = true,
+        .rtk = is_true(in, "rtk"),
         .rows = 24,
         .cols = 80,
         .timeout_s = integer_of(in, "timeout"),
@@ -112,6 +119,8 @@ static void say_notice(const struct call *call, const struct output *output, str
     const struct exec_head *head = &output->head;
     const struct buffer *shown = &output->streams[0];
 
+    if (output->rewritten)
+        buffer_printf(out, "[rtk made another command of it, which ran instead: %s]\n", output->rewritten);
     if (head->exit_seq == 0)
         say_running(call, output, out);
     else if (head->signal && !head->timed_out)
@@ -151,6 +160,7 @@ static void answer(struct call *call, const struct output *output)
     say_notice(call, output, &notice);
     buffer_append_char(&call->body, '{');
     outcome_render(call, output);
+    render_text(&call->body, "rewritten_command", output->rewritten);
     render_text(&call->body, "error", error.length > 0 ? buffer_text(&error) : NULL);
     render_text(&call->body, "notice", notice.length > 0 ? buffer_text(&notice) : NULL);
     buffer_append_char(&call->body, '}');
@@ -162,23 +172,19 @@ static void answer(struct call *call, const struct output *output)
 
 static int bash_run(struct call *call, struct error *err)
 {
-    _cleanup_output_ struct output output = { 0 };
     const struct output_request request = {
-        .exec_id = text_of(call->kept, "exec_id"),
         .max_bytes = (ANSWER_BYTES - REST_BYTES) / (call->form == CALL_MCP ? 2 : 1),
         .max_chars = VIEW_BYTES,
         .max_raw = VIEW_BYTES,
+        .repeats = 2,
         .compact = is_true(call->in, "compact"),
     };
-    struct events_reader *reader;
-    int rc = outcome_wait(call, &reader, err);
+    const struct output *output;
+    int rc = outcome_collect(call, &request, &output, err);
 
-    if (rc != OP_DONE)
-        return rc;
-    if (output_collect(reader, &request, &output, err) < 0)
-        return exec_not_found(request.exec_id, err);
-    answer(call, &output);
-    return OP_DONE;
+    if (rc == OP_DONE)
+        answer(call, output);
+    return rc;
 }
 
 const struct op op_bash = {
@@ -189,10 +195,11 @@ const struct op op_bash = {
     .method = "POST",
     .path = "/workspaces/{workspace_id}/bash",
     .summary = "Run a shell command and show what it wrote, condensed, with its exit code.",
-    .description = "Output is stdout and stderr in the order they were written; of more than 50 KB the middle "
-                   "is left out. A command that takes longer than wait_seconds goes on: read on with "
-                   "{{getRealtimeWorkspaceExecEvents}}. At its timeout it is killed, with what it had "
-                   "started.",
+    .description =
+        "Output is stdout and stderr in the order they were written; of more than 50 KB the middle "
+        "is left out. A command that takes longer than wait_seconds goes on: read on with "
+        "{{getRealtimeWorkspaceExecEvents}}. At its timeout it is killed, with what it had "
+        "started.",
     .params = bash_params,
     .result = bash_result,
     .flags = OP_DESTRUCTIVE | OP_OPEN_WORLD | OP_ON_WORKSPACE | OP_DEFAULT_WORKSPACE | OP_NEEDS_SANDBOX |

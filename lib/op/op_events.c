@@ -36,6 +36,8 @@ static const struct field event_rows[] = {
     { "late", FIELD_BOOLEAN, .text = "Written by a background process after exit." },
     { "state", FIELD_STRING, .choices = exec_states, .text = "Of status and exit." },
     { "pid", FIELD_INTEGER, .nullable = true, .text = "Of status running: its process inside the sandbox." },
+    { "rewritten_command", FIELD_STRING,
+      .text = "Of status running: what rtk made of the command, which runs instead." },
     { "returncode", FIELD_INTEGER, .nullable = true,
       .text = "Of exit; null where it never started or was lost." },
     { "signal", FIELD_ANY, .nullable = true, .text = "Of exit: the signal that ended it." },

@@ -70,33 +70,25 @@ static const struct field exec_result[] = {
 /* The rest of the answer: names, ids, reason, the line about dropped bytes. */
 enum { REST_ONCE = 1100, REST_TWICE = 2800 };
 
-static int answer_exec(struct call *call, struct events_reader *reader, struct error *err)
+static int exec_run(struct call *call, struct error *err)
 {
-    _cleanup_output_ struct output output = { 0 };
     bool twice = call->form == CALL_MCP;
     size_t rest = twice ? REST_TWICE : REST_ONCE, most = (size_t)integer_of(call->in, "max_bytes");
     const struct output_request request = {
-        .exec_id = text_of(call->kept, "exec_id"),
         .max_bytes = most > rest + 256 ? most - rest : 256,
         .max_chars = (size_t)call->config->max_output_chars,
         .twice = twice,
         .compact = is_true(call->in, "compact"),
     };
+    const struct output *output;
+    int rc = outcome_collect(call, &request, &output, err);
 
-    if (output_collect(reader, &request, &output, err) < 0)
-        return exec_not_found(request.exec_id, err);
+    if (rc != OP_DONE)
+        return rc;
     buffer_append_char(&call->body, '{');
-    outcome_render(call, &output);
+    outcome_render(call, output);
     buffer_append_char(&call->body, '}');
     return OP_DONE;
-}
-
-static int exec_run(struct call *call, struct error *err)
-{
-    struct events_reader *reader;
-    int rc = outcome_wait(call, &reader, err);
-
-    return rc == OP_DONE ? answer_exec(call, reader, err) : rc;
 }
 
 const struct op op_exec = {

@@ -6,7 +6,8 @@
 #include "lib/base/process.h"
 #include "lib/op/render.h"
 
-int outcome_wait(struct call *call, struct events_reader **ret, struct error *err)
+/* OP_DONE: answer now; *ret is the workspace's logs. */
+static int wait_for_end(struct call *call, struct events_reader **ret, struct error *err)
 {
     const char *exec_id = text_of(call->kept, "exec_id");
     struct events_reader *reader = call_reader(call, exec_id, err);
@@ -26,6 +27,66 @@ int outcome_wait(struct call *call, struct events_reader **ret, struct error *er
     snprintf(call->park.exec_id, sizeof call->park.exec_id, "%s", exec_id);
     return OP_PARKED;
 }
+
+/* ---- what it wrote ---- */
+
+#define CONDENSED_HERE (16u << 10) /* two milliseconds at the very worst; what is longer goes to the thread */
+
+struct outcome {
+    struct call_work work;
+    char exec_id[ID_SIZE];
+    struct output_request request;
+    struct output output;
+};
+
+static void condense_away(struct call_work *work)
+{
+    struct outcome *o = (struct outcome *)work;
+    output_condense(&o->output, &o->request);
+}
+
+static void release(struct call_work *work)
+{
+    struct outcome *o = (struct outcome *)work;
+    output_clear(&o->output);
+    free(o);
+}
+
+static struct outcome *outcome_new(const struct output_request *request, const char *exec_id)
+{
+    struct outcome *o = xcalloc(1, sizeof *o);
+
+    o->work = (struct call_work){ condense_away, release };
+    snprintf(o->exec_id, sizeof o->exec_id, "%s", exec_id);
+    o->request = *request;
+    o->request.exec_id = o->exec_id;
+    return o;
+}
+
+int outcome_collect(struct call *call, const struct output_request *request, const struct output **ret,
+                    struct error *err)
+{
+    struct outcome *o = (struct outcome *)call->work;
+    struct events_reader *reader;
+    int rc = o ? OP_DONE : wait_for_end(call, &reader, err);
+
+    if (rc != OP_DONE)
+        return rc;
+    if (!o) {
+        o = outcome_new(request, text_of(call->kept, "exec_id"));
+        call->work = &o->work;
+        if (output_read(reader, &o->request, &o->output, err) < 0)
+            return exec_not_found(o->exec_id, err);
+        if (request->compact && output_size(&o->output) > CONDENSED_HERE)
+            return OP_AWAY;
+        output_condense(&o->output, &o->request);
+    }
+    output_show(&o->output, &o->request);
+    *ret = &o->output;
+    return OP_DONE;
+}
+
+/* ---- rendering ---- */
 
 static void render_end(struct buffer *out, const struct exec_head *head)
 {

@@ -35,9 +35,10 @@
         RESULT_INT("next_cursor", "Where its events go on."),                                                \
         RESULT_TEXT0("reason", "Why it failed to start or was lost.")
 
-/* The exec that the keeper's half began, as kept says. OP_DONE: answer now; *ret is its workspace's logs.
- * OP_PARKED, OP_FAILED. */
-int outcome_wait(struct call *call, struct events_reader **ret, struct error *err);
+/* Waits for the exec that the keeper's half began, as kept says, and collects what it wrote. OP_DONE: *ret,
+ * which belongs to the call, is ready to be rendered; else what run returns. request's exec_id is set here. */
+int outcome_collect(struct call *call, const struct output_request *request, const struct output **ret,
+                    struct error *err);
 /* The members into call->body, without the braces around them. */
 void outcome_render(struct call *call, const struct output *output);
 

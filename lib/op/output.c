@@ -22,7 +22,17 @@ int output_read(struct events_reader *reader, const struct output_request *reque
         return -1;
     ret->head = ret->ends.head;
     ret->next_cursor = ret->ends.next_cursor;
+    ret->rewritten = STEAL(ret->ends.rewritten);
     return 0;
+}
+
+size_t output_size(const struct output *output)
+{
+    size_t size = 0;
+
+    for (int i = 0; i < 2; i++)
+        size += output->ends.streams[i].head.length + output->ends.streams[i].tail.length;
+    return size;
 }
 
 /* ---- condensing ---- */
@@ -207,20 +217,29 @@ static void say_dropped(struct output *output)
     }
 }
 
+/* What is left of max_bytes for output. */
+static size_t room_for_output(const struct output *output, const struct output_request *request)
+{
+    const char *text = output->rewritten ? output->rewritten : "";
+    size_t taken = request->repeats * utf8_json_size(text, strlen(text));
+
+    return request->max_bytes > 2 * taken ? request->max_bytes - taken : request->max_bytes / 2;
+}
+
 void output_show(struct output *output, const struct output_request *request)
 {
     const struct ends *ends = &output->ends;
-    size_t sizes[2], half = request->max_bytes / 2;
+    size_t sizes[2], most = room_for_output(output, request), half = most / 2;
 
     say_dropped(output);
     for (int i = 0; i < 2; i++)
-        sizes[i] = stream_size(&ends->streams[i], request->max_bytes, request->twice);
+        sizes[i] = stream_size(&ends->streams[i], most, request->twice);
     for (int i = 0; i < 2; i++) {
         size_t other =
             sizes[1 - i] < half ? sizes[1 - i] : half; /* a small one leaves its room to the other */
         const struct ends_stream *s = &ends->streams[i];
         struct buffer *out = &output->streams[i];
-        struct room room = { request->max_bytes - other, request->max_chars,
+        struct room room = { most - other, request->max_chars,
                              request->max_raw > 0 ? request->max_raw - out->length : SIZE_MAX };
         if (stream_fits(s, room, request->twice)) {
             buffer_append(out, s->head.data, s->head.length);
@@ -249,5 +268,6 @@ void output_clear(struct output *output)
     ends_clear(&output->ends);
     buffer_free(&output->streams[0]);
     buffer_free(&output->streams[1]);
+    free(output->rewritten);
     *output = (struct output){ 0 };
 }

@@ -13,6 +13,7 @@ struct output_request {
     bool twice;       /* max_bytes bounds two encodings (MCP) */
     bool compact;     /* condensed (lib/text) before it is cut */
     size_t max_raw;   /* bytes of each stream as they are shown; 0 = any number */
+    size_t repeats;   /* how often max_bytes must hold `rewritten` beside the output */
 };
 struct output {
     struct ends ends;         /* until it is shown */
@@ -20,12 +21,15 @@ struct output {
     bool truncated[2], condensed[2];
     uint64_t next_cursor;
     struct exec_head head;
+    char *rewritten; /* as in ends.h */
 };
 /* Reads at most about max_bytes from each end of the log, the end being the final event where there is one;
  * compact: at most OUTPUT_CONDENSED. */
-#define OUTPUT_CONDENSED (128u << 10)
+#define OUTPUT_CONDENSED (512u << 10)
 int output_read(struct events_reader *reader, const struct output_request *request, struct output *ret,
                 struct error *err);
+/* Bytes that were read. */
+size_t output_size(const struct output *output);
 /* Pure, and slow for what is long. Nothing without compact. */
 void output_condense(struct output *output, const struct output_request *request);
 void output_show(struct output *output, const struct output_request *request);

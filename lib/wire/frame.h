@@ -47,7 +47,7 @@ enum frame_type {
     FRAME_RESIZE, /* u16 rows, u16 cols */
     FRAME_DETACH, /* the keeper wants no more output of this exec (its log is closed): drain and discard */
     /* agent -> keeper */
-    FRAME_STARTED, /* JSON {"pid": n, "pgid": n}: pids inside the sandbox */
+    FRAME_STARTED, /* JSON {"pid": n, "pgid": n}: pids inside the sandbox; "rewritten": what runs instead */
     FRAME_FAILED,  /* JSON {"errno": "ENOENT", "message": "..."}: never started; FRAME_CLOSE follows */
     FRAME_EXIT, /* JSON {"status": wait status, "oom_killed": bool}; what was drained by then was sent before
                    it */

@@ -1,65 +1,13 @@
-/* run_bash through a real web server and a real sandbox, as REST and as a tool: order, ends, timeouts, what is
- * condensed and what is cut. */
+/* run_bash through a real web server and a real sandbox, as REST and as a tool: order, ends, timeouts,
+ * handles, what is cut. */
 #include "lib/base/buffer.h"
 #include "lib/base/lines.h"
-#include "tests/support/suite.h"
+#include "tests/support/bash_case.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static char ws[40];
-
-static void make_workspace(void)
-{
-    workspace_create(the, NULL, ws);
-}
-
-static void end_workspace(void)
-{
-    workspace_terminate(the, ws);
-}
-
-static json_t *bash_with(json_t *body)
-{
-    char path[100];
-    snprintf(path, sizeof path, "/api/workspaces/%s/bash", ws);
-    return api(the, 200, "POST", path, body);
-}
-
-static json_t *bash(const char *command)
-{
-    return bash_with(make_json("{s:s}", "command", command));
-}
-
-/* The result of tools/call. */
-static json_t *tool(json_t *arguments)
-{
-    static const char *const headers[] = { "Accept: application/json, text/event-stream",
-                                           "MCP-Protocol-Version: 2025-06-18", NULL };
-    json_t *message = make_json("{s:s, s:i, s:s, s:{s:s, s:o}}", "jsonrpc", "2.0", "id", 1, "method",
-                                "tools/call", "params", "name", "run_bash", "arguments", arguments);
-    char *body = json_dumps(message, 0);
-    struct http_options o = { .body = body, .headers = headers, .unchecked = true };
-    struct answer a = http_send(the, "POST", "/mcp", &o);
-    ck_assert_msg(a.status == 200, "%ld %.300s", a.status, a.body);
-    ck_assert_uint_le(a.length, 90000 + 500);
-    json_t *result = json_incref(json_object_get(a.json, "result"));
-    ck_assert_msg(result != NULL, "%.300s", a.body);
-    free(body);
-    json_decref(message);
-    answer_clear(&a);
-    return result;
-}
-
-static const char *block(const json_t *result, size_t index)
-{
-    return member_text(json_array_get(json_object_get(result, "content"), index), "text");
-}
-
-static size_t blocks(const json_t *result)
-{
-    return json_array_size(json_object_get(result, "content"));
-}
+enum { VIEW = 51200 };
 
 /* ---- ends and text ---- */
 
@@ -70,17 +18,19 @@ static const struct {
 } ends[] = {
     { "true", "", 0, NULL },
     { "echo out; echo err >&2; echo out; exit 3", "out\nerr\nout\n", 3, NULL },
+    { "for k in 1 2 3; do echo $k; echo e$k >&2; done", "1\ne1\n2\ne2\n3\ne3\n", 0, NULL },
     { "kill -9 $$", "", -9, "KILL" },
+    { "kill -SEGV $$", "", -11, "SEGV" },
     { "pwd; echo \"$BASH_VERSION\" | grep -c .", "/workspace\n1\n", 0, NULL },
-    { "cat; read -r x; echo \"$?\"", "1\n", 0, NULL },
+    { "cat; read -r x; echo \"$?\"", "1\n", 0, NULL }, /* there is no input */
     { "cat <<'EOF'\n$not `expanded` \\\nEOF", "$not `expanded` \\\n", 0, NULL },
-    { "for k in 1 2 3 4 5 6 7 8 9; do echo $k; echo e$k >&2; done | tail -2", "e1\ne2\ne3\ne4\ne5\ne6\ne7\ne8\ne9\n8\n9\n", 0, NULL },
+    { "cat <<EOF | tr a-z A-Z\none\n$((1 + 1))\nEOF", "ONE\n2\n", 0, NULL },
     { "printf 'no newline'", "no newline", 0, NULL },
+    { "no-such-command-here 2>/dev/null", "", 127, NULL },
 };
 
 START_TEST(ends_are_told_in_both_forms)
 {
-    char first[100];
     json_auto_t *result = bash(ends[_i].command);
     ck_assert_str_eq(member_text(result, "stdout"), ends[_i].out);
     ck_assert_str_eq(member_text(result, "stderr"), "");
@@ -88,40 +38,267 @@ START_TEST(ends_are_told_in_both_forms)
     ck_assert_str_eq(member_text(result, "state"), "finished");
     ck_assert(json_is_null(json_object_get(result, "error")));
 
-    json_auto_t *shown = tool(make_json("{s:s, s:s}", "workspace_id", ws, "command", ends[_i].command));
-    snprintf(first, sizeof first, "[Exit code: %lld]", ends[_i].returncode);
+    json_auto_t *shown = bash_tool(make_json("{s:s}", "command", ends[_i].command));
     _cleanup_buffer_ struct buffer text = BUFFER_INIT;
-    buffer_printf(&text, "%s%s%s", first, ends[_i].out[0] ? "\n" : "", ends[_i].out);
-    ck_assert_str_eq(block(shown, 0), buffer_text(&text));
+    buffer_printf(&text, "[Exit code: %lld]%s%s", ends[_i].returncode, ends[_i].out[0] ? "\n" : "",
+                  ends[_i].out);
+    ck_assert_str_eq(bash_block(shown, 0), buffer_text(&text));
     ck_assert(!member_flag(shown, "isError"));
-    ck_assert_uint_eq(blocks(shown), ends[_i].signal ? 2 : 1);
+    ck_assert_uint_eq(bash_blocks(shown), ends[_i].signal ? 2 : 1);
     if (ends[_i].signal)
-        ck_assert_ptr_nonnull(strstr(block(shown, 1), ends[_i].signal));
+        ck_assert_ptr_nonnull(strstr(bash_block(shown, 1), ends[_i].signal));
 }
 END_TEST
 
 START_TEST(a_tool_needs_no_workspace)
 {
-    json_auto_t *shown = tool(make_json("{s:s}", "command", "echo one > f; cat f"));
-    ck_assert_str_eq(block(shown, 0), "[Exit code: 0]\none\n");
-    const json_t *structured = json_object_get(shown, "structuredContent");
+    json_auto_t *shown = bash_tool_default(make_json("{s:s}", "command", "echo one > f; cat f"));
+    ck_assert_str_eq(bash_block(shown, 0), "[Exit code: 0]\none\n");
     char own[40];
-    snprintf(own, sizeof own, "%s", member_text(structured, "workspace_id"));
-    json_auto_t *again = tool(make_json("{s:s}", "command", "cat f"));
-    ck_assert_str_eq(block(again, 0), "[Exit code: 0]\none\n");
+    snprintf(own, sizeof own, "%s", member_text(json_object_get(shown, "structuredContent"), "workspace_id"));
+    json_auto_t *again = bash_tool_default(make_json("{s:s}", "command", "cat f"));
+    ck_assert_str_eq(bash_block(again, 0), "[Exit code: 0]\none\n");
     workspace_terminate(the, own);
+}
+END_TEST
+
+START_TEST(folder_and_variables_are_the_calls)
+{
+    json_auto_t *result = bash_with(
+        make_json("{s:s, s:s, s:{s:s}}", "command", "pwd; echo $WHO", "workdir", "/tmp", "env", "WHO", "me"));
+    ck_assert_str_eq(member_text(result, "stdout"), "/tmp\nme\n");
+    json_auto_t *missing =
+        bash_tool(make_json("{s:s, s:s}", "command", "pwd", "workdir", "/workspace/no/such"));
+    ck_assert(member_flag(missing, "isError"));
+    ck_assert_ptr_nonnull(strstr(bash_block(missing, 0), "Error executing command: "));
+    ck_assert_ptr_nonnull(strstr(bash_block(missing, 0), "ENOENT"));
+    const json_t *structured = json_object_get(missing, "structuredContent");
+    ck_assert_str_eq(member_text(structured, "state"), "failed");
+    ck_assert(json_is_null(json_object_get(structured, "returncode")));
+}
+END_TEST
+
+START_TEST(long_commands_run_whole)
+{
+    _cleanup_buffer_ struct buffer command = BUFFER_INIT;
+    buffer_append_text(&command, "cat <<'EOF' | wc -c\n");
+    for (int k = 0; k < 99970; k++)
+        buffer_append_text(&command, _i == 0 ? "x" : "\xe2\x98\x95");
+    buffer_append_text(&command, "\nEOF");
+    json_auto_t *result = bash(buffer_text(&command));
+    ck_assert_int_eq(atol(member_text(result, "stdout")), 99970 * (_i == 0 ? 1 : 3) + 1);
+}
+END_TEST
+
+START_TEST(one_key_is_one_run)
+{
+    static const char *const headers[] = { "Idempotency-Key: bash-once", NULL };
+    char path[100], ids[2][40];
+    snprintf(path, sizeof path, "/api/workspaces/%s/bash", bash_ws);
+    for (int k = 0; k < 2; k++) {
+        struct http_options o = { .body = "{\"command\": \"echo x >> once; cat once\"}", .headers = headers };
+        struct answer a = http_send(the, "POST", path, &o);
+        ck_assert_int_eq(a.status, 200);
+        ck_assert_str_eq(member_text(a.json, "stdout"), "x\n");
+        snprintf(ids[k], sizeof ids[k], "%s", member_text(a.json, "exec_id"));
+        answer_clear(&a);
+    }
+    ck_assert_str_eq(ids[0], ids[1]);
+}
+END_TEST
+
+/* ---- time ---- */
+
+static void expect_none_left(const char *name)
+{
+    char command[200];
+    snprintf(command, sizeof command,
+             "for k in $(seq 60); do pgrep -x %s >/dev/null || exit 0; sleep 0.1; done; exit 1", name);
+    json_auto_t *result = bash(command);
+    ck_assert_msg(member_number(result, "returncode") == 0, "a %s is left", name);
+}
+
+/* A child in a session of its own, and one that ignores TERM; what was written stays. */
+static const char stubborn[] = "echo before; echo err >&2; setsid sh -c \"trap '' TERM; sleep 300\" & "
+                               "(trap '' TERM; sleep 300) & sleep 300; echo after";
+
+START_TEST(a_timeout_is_a_failed_call_that_keeps_what_was_written)
+{
+    static const char why[] = "Command timed out after 1s. The process was killed.";
+    long long began = now_ms();
+    json_auto_t *result = bash_with(make_json("{s:s, s:i}", "command", stubborn, "timeout", 1));
+    ck_assert_int_lt(now_ms() - began, 10000);
+    ck_assert(member_flag(result, "timed_out"));
+    ck_assert_str_eq(member_text(result, "stdout"), "before\nerr\n");
+    ck_assert_int_eq(strncmp(member_text(result, "error"), why, strlen(why)), 0);
+    ck_assert_ptr_nonnull(strstr(member_text(result, "error"), "all that it had started"));
+    expect_none_left("sleep");
+    json_auto_t *shown = bash_tool(make_json("{s:s, s:i}", "command", stubborn, "timeout", 1));
+    ck_assert(member_flag(shown, "isError"));
+    const char *text = bash_block(shown, 0);
+    ck_assert_int_eq(strncmp(text, why, strlen(why)), 0);
+    ck_assert_ptr_nonnull(strstr(text, "increase timeout.\nbefore\nerr\n"));
+    ck_assert_str_eq(member_text(json_object_get(shown, "structuredContent"), "stdout"), "before\nerr\n");
+    expect_none_left("sleep");
+}
+END_TEST
+
+START_TEST(the_operators_timeout_is_the_usual_one)
+{
+    long long began = now_ms();
+    json_auto_t *result = bash("sleep 60"); /* WORKSPACE_COMMAND_TIMEOUT=4 */
+    ck_assert(member_flag(result, "timed_out"));
+    ck_assert_ptr_nonnull(strstr(member_text(result, "error"), "after 4s"));
+    ck_assert_int_ge(now_ms() - began, 3900);
+    json_auto_t *longer = bash_with(make_json("{s:s, s:i}", "command", "sleep 5; echo done", "timeout", 30));
+    ck_assert_str_eq(member_text(longer, "stdout"), "done\n");
+}
+END_TEST
+
+START_TEST(background_children_do_not_hold_it)
+{
+    long long began = now_ms();
+    json_auto_t *result = bash("sleep 50 & setsid sleep 50 & (sleep 50; echo never) & echo started");
+    ck_assert_int_lt(now_ms() - began, 5000);
+    ck_assert_str_eq(member_text(result, "stdout"), "started\n");
+    ck_assert_int_eq(member_number(result, "returncode"), 0);
+}
+END_TEST
+
+START_TEST(what_takes_longer_is_a_handle)
+{
+    static const char command[] = "echo first; sleep 2; echo last; exit 5";
+    json_auto_t *result = bash_with(make_json("{s:s, s:f}", "command", command, "wait_seconds", 0.7));
+    ck_assert_str_eq(member_text(result, "state"), "running");
+    ck_assert(json_is_null(json_object_get(result, "returncode")));
+    ck_assert(json_is_null(json_object_get(result, "duration_ms")));
+    ck_assert_str_eq(member_text(result, "stdout"), "first\n");
+    char path[300];
+    snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/events?cursor=%lld&wait_seconds=20",
+             bash_ws, member_text(result, "exec_id"), member_number(result, "next_cursor"));
+    json_auto_t *page = api(the, 200, "GET", path, NULL);
+    ck_assert_str_eq(member_text(json_array_get(json_object_get(page, "events"), 0), "data"), "last\n");
+    struct exec_log log;
+    bash_log(result, &log);
+    ck_assert_str_eq(log.out, "first\nlast\n");
+    ck_assert_int_eq(member_number(log.exit, "returncode"), 5);
+    exec_log_clear(&log);
+
+    json_auto_t *shown = bash_tool(make_json("{s:s, s:f}", "command", command, "wait_seconds", 0.7));
+    const json_t *structured = json_object_get(shown, "structuredContent");
+    const char *exec_id = member_text(structured, "exec_id");
+    ck_assert(!member_flag(shown, "isError"));
+    ck_assert_int_eq(strncmp(bash_block(shown, 0), "[Still running: no exit code yet", 32), 0);
+    ck_assert_ptr_nonnull(strstr(bash_block(shown, 0), "]\nfirst\n"));
+    ck_assert_ptr_nonnull(strstr(bash_block(shown, 1), "workspace_realtime_exec_events"));
+    ck_assert_ptr_nonnull(strstr(bash_block(shown, 1), exec_id));
+    bash_log(structured, &log);
+    exec_log_clear(&log);
+}
+END_TEST
+
+/* ---- what is shown ---- */
+
+/* What is shown of raw: head, a line, tail, all numbers right, and the cursor leads to what follows the head.
+ */
+static void check_cut(const json_t *result, const char *shown, size_t length, const char *raw, size_t size)
+{
+    unsigned long long bytes, lines, cursor;
+    char id[40];
+    ck_assert_uint_le(length, VIEW);
+    const char *marker = memmem(shown, length, "\n... [", 6);
+    ck_assert_ptr_nonnull(marker);
+    ck_assert_int_eq(sscanf(marker,
+                            "\n... [%llu bytes and %llu lines left out: read events of %35s from cursor %llu",
+                            &bytes, &lines, id, &cursor),
+                     4);
+    ck_assert_str_eq(id, member_text(result, "exec_id"));
+    size_t front = (size_t)(marker - shown);
+    size_t back = length - front - (size_t)(strstr(marker, "] ...\n") + 6 - marker);
+    ck_assert_uint_eq(front + bytes + back, size);
+    ck_assert_uint_eq(lines, lines_count(raw + front, bytes));
+    ck_assert_mem_eq(shown, raw, front);
+    ck_assert_mem_eq(shown + length - back, raw + size - back, back);
+    ck_assert_uint_gt(front, 10000);
+    ck_assert_uint_gt(back, 10000);
+    char path[300];
+    snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/events?cursor=%llu", bash_ws, id,
+             cursor);
+    json_auto_t *page = api(the, 200, "GET", path, NULL);
+    const char *next = member_text(json_array_get(json_object_get(page, "events"), 0), "data");
+    const char *place = memmem(raw, size, next, strlen(next));
+    ck_assert_msg(place && (size_t)(place - raw) <= front, "cursor %llu does not follow the head", cursor);
+}
+
+static const char *const long_outputs[] = {
+    "head -c 60000 /dev/zero | tr '\\0' x",
+    "python3 -c 'for k in range(20000): print(\"%d\" % (k * 7919 % 100003))'",
+    "python3 -c 'for k in range(400000): print(\"%d\" % (k * 7919 % 1000003))'",
+};
+
+START_TEST(of_what_is_long_the_middle_is_left_out)
+{
+    struct exec_log log;
+    json_auto_t *result = bash_with(make_json("{s:s, s:b}", "command", long_outputs[_i], "compact", 0));
+    bash_log(result, &log);
+    ck_assert(member_flag(result, "stdout_truncated"));
+    ck_assert(!member_flag(result, "condensed"));
+    const json_t *out = json_object_get(result, "stdout");
+    check_cut(result, json_string_value(out), json_string_length(out), log.out, log.out_length);
+    exec_log_clear(&log);
+    json_auto_t *shown = bash_tool(make_json("{s:s, s:b}", "command", long_outputs[_i], "compact", 0));
+    const json_t *structured = json_object_get(shown, "structuredContent");
+    bash_log(structured, &log);
+    const char *text = bash_block(shown, 0) + strlen("[Exit code: 0]\n");
+    check_cut(structured, text, strlen(text), log.out, log.out_length);
+    ck_assert_str_eq(text, member_text(structured, "stdout"));
+    exec_log_clear(&log);
+}
+END_TEST
+
+START_TEST(what_fits_is_whole)
+{
+    json_auto_t *result = bash("head -c 51200 /dev/zero | tr '\\0' x");
+    ck_assert_uint_eq(json_string_length(json_object_get(result, "stdout")), 51200);
+    ck_assert(!member_flag(result, "stdout_truncated"));
+}
+END_TEST
+
+START_TEST(binary_output_is_shown_and_kept)
+{
+    struct exec_log log;
+    json_auto_t *result = bash("printf 'a\\0b\\377\\376\\n'");
+    ck_assert_ptr_nonnull(strstr(member_text(result, "notice"), "U+FFFD"));
+    bash_log(result, &log);
+    ck_assert_uint_eq(log.out_length, 6);
+    ck_assert_mem_eq(log.out, "a\0b\377\376\n", 6);
+    exec_log_clear(&log);
+    json_auto_t *shown = bash_tool(make_json("{s:s}", "command", "head -c 200000 /dev/urandom"));
+    const json_t *out = json_object_get(json_object_get(shown, "structuredContent"), "stdout");
+    ck_assert_ptr_nonnull(memmem(json_string_value(out), json_string_length(out), " lines left out: ", 17));
 }
 END_TEST
 
 int main(void)
 {
-    static const char *const environment[] = { "WORKSPACE_LOG_LEVEL=debug", NULL };
+    static const char *const environment[] = { "WORKSPACE_LOG_LEVEL=debug", "WORKSPACE_COMMAND_TIMEOUT=4",
+                                               NULL };
     Suite *suite = suite_create("bash");
     TCase *c = tcase_create("bash");
     tcase_set_timeout(c, 120);
-    tcase_add_checked_fixture(c, make_workspace, end_workspace);
+    tcase_add_checked_fixture(c, bash_make_workspace, bash_end_workspace);
     tcase_add_loop_test(c, ends_are_told_in_both_forms, 0, N_ELEMENTS(ends));
     tcase_add_test(c, a_tool_needs_no_workspace);
+    tcase_add_test(c, folder_and_variables_are_the_calls);
+    tcase_add_loop_test(c, long_commands_run_whole, 0, 2);
+    tcase_add_test(c, one_key_is_one_run);
+    tcase_add_test(c, a_timeout_is_a_failed_call_that_keeps_what_was_written);
+    tcase_add_test(c, the_operators_timeout_is_the_usual_one);
+    tcase_add_test(c, background_children_do_not_hold_it);
+    tcase_add_test(c, what_takes_longer_is_a_handle);
+    tcase_add_loop_test(c, of_what_is_long_the_middle_is_left_out, 0, N_ELEMENTS(long_outputs));
+    tcase_add_test(c, what_fits_is_whole);
+    tcase_add_test(c, binary_output_is_shown_and_kept);
     suite_add_tcase(suite, c);
     return suite_main(suite, environment);
 }
