@@ -113,6 +113,7 @@ static void prepare_exchange(struct carried *carried)
     x->carrier = &connection_carrier;
     x->request = &carried->request;
     x->started_us = clock_boottime_us();
+    x->head = x->request->method != NULL && strcmp(x->request->method, "HEAD") == 0;
     memcpy(x->request_id, carried->request.id, sizeof(x->request_id));
 }
 

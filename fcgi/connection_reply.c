@@ -38,11 +38,6 @@ static void append_head(struct buffer *out, struct exchange *x, int status, cons
     record_close_stdout(out, opened);
 }
 
-static bool is_head(const struct exchange *x)
-{
-    return x->request->method != NULL && strcmp(x->request->method, "HEAD") == 0;
-}
-
 static void reply(struct exchange *x, int status, const char *content_type, const char *headers,
                   const char *body, size_t length)
 {
@@ -55,7 +50,7 @@ static void reply(struct exchange *x, int status, const char *content_type, cons
     struct buffer *out = &c->all->output;
     buffer_reserve(out, length + length / 4096 + 1024);
     append_head(out, x, status, content_type, headers, (int64_t)length);
-    if (!is_head(x))
+    if (!x->head)
         record_append_stdout(out, c->id, body, length);
     record_append_end(out, c->id);
     connection_end_exchange(c);
@@ -90,7 +85,7 @@ static void stream(struct exchange *x, const char *data, size_t length)
 {
     struct connection *c = connection_of(x);
 
-    if (c == NULL || is_head(x))
+    if (c == NULL || x->head)
         return;
     struct buffer *out = &c->all->output;
     record_append_stdout(out, c->id, data, length);

@@ -43,6 +43,7 @@ struct exchange {
      * take_body(x, false). */
     void (*on_body)(struct exchange *x, void *user, const char *data, size_t length, bool last);
     bool body_follows;
+    bool head; /* a HEAD: the carrier leaves the body of the answer out */
     void *user;
     char request_id[33];
 };

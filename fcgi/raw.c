@@ -9,7 +9,8 @@ struct raw {
     struct buffer up; /* of the request's body: not taken by the keeper yet */
     bool up_ends, up_ended;
     bool answered;
-    size_t owed; /* bytes of the answer whose credit the keeper has not back */
+    int64_t size; /* of a file that has not the range asked for */
+    size_t owed;  /* bytes of the answer whose credit the keeper has not back */
 };
 
 static bool is_upload(const struct flight *f)
@@ -74,6 +75,15 @@ static void on_room(void *user)
 
 /* ---- from the keeper ---- */
 
+static void refuse_range(struct flight *f, const json_t *head)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    f->raw->size = json_integer_value(json_object_get(head, "size"));
+    error_set(&err, ERROR_RANGE, "the file has %lld bytes: none of them is in this range",
+              (long long)f->raw->size);
+    dispatch_finish(f, NULL, 0, &err);
+}
+
 void raw_answer(void *user, const json_t *ret, const struct error *err)
 {
     struct flight *f = user;
@@ -83,6 +93,8 @@ void raw_answer(void *user, const json_t *ret, const struct error *err)
         dispatch_finish(f, NULL, 0, err);
     } else if (is_upload(f)) {
         dispatch_keep(f, ret);
+    } else if (json_is_true(json_object_get(ret, "unsatisfiable"))) {
+        refuse_range(f, ret);
     } else {
         f->sink->head(f->user, f, ret);
     }
@@ -125,15 +137,21 @@ const struct keeper_transfer raw_transfer = { .room = on_room, .data = on_data, 
 
 /* ---- headers ---- */
 
+void raw_error_headers(const struct flight *f, const struct error *err, struct buffer *out)
+{
+    if (f->raw && err->code == ERROR_RANGE)
+        buffer_printf(out, "Content-Range: bytes */%lld\r\n", (long long)f->raw->size);
+}
+
 int raw_headers(const json_t *head, struct buffer *out)
 {
     long long first = json_integer_value(json_object_get(head, "first"));
     long long length = json_integer_value(json_object_get(head, "length"));
     long long size = json_integer_value(json_object_get(head, "size"));
-    const char *hash = json_string_value(json_object_get(head, "hash"));
+    const char *tag = json_string_value(json_object_get(head, "tag"));
     /* From the sandbox: nothing else gets into a header. */
-    if (hash && hash[strspn(hash, "abcdefghijklmnopqrstuvwxyz0123456789:")] == '\0')
-        buffer_printf(out, "ETag: \"%.80s\"\r\n", hash);
+    if (tag && tag[strspn(tag, "abcdefghijklmnopqrstuvwxyz0123456789:")] == '\0')
+        buffer_printf(out, "ETag: \"%.90s\"\r\n", tag);
     buffer_append_text(out, "Accept-Ranges: bytes\r\n");
     if (json_is_true(json_object_get(head, "known")))
         return 304;

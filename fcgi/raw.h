@@ -13,5 +13,7 @@ void raw_drained(struct flight *f);
 void raw_forget(struct flight *f);
 /* The status of a download and its header lines, from the agent's reply. */
 int raw_headers(const json_t *head, struct buffer *out);
+/* What goes with an error of this call, as header lines. */
+void raw_error_headers(const struct flight *f, const struct error *err, struct buffer *out);
 
 #endif

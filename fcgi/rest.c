@@ -67,7 +67,9 @@ static void answer(void *user, struct flight *f, const char *text, size_t length
         }
         x->carrier->stream_finish(x);
     } else if (err) {
-        exchange_reply_error(x, err, NULL);
+        _cleanup_buffer_ struct buffer headers = BUFFER_INIT;
+        raw_error_headers(f, err, &headers);
+        exchange_reply_error(x, err, headers.length > 0 ? buffer_text(&headers) : NULL);
     } else {
         x->carrier->reply(x, 200, content_type(f), NULL, text, length);
     }
@@ -272,7 +274,7 @@ static bool names_event_stream(const char *accept)
 static enum call_form form_of(const struct rest_call *c, json_t *in)
 {
     const struct request *r = c->exchange->request;
-    if ((c->route->op->flags & OP_STREAMS) == 0)
+    if ((c->route->op->flags & OP_STREAMS) == 0 || c->exchange->head)
         return CALL_REST;
     if (!json_is_true(json_object_get(in, "stream")) && !names_event_stream(request_header(r, "accept")))
         return CALL_REST;
@@ -293,6 +295,7 @@ static void take_headers(struct rest_call *c)
         { "range", "range" },
         { "if-match", "if_match" },
         { "if-none-match", "if_none_match" },
+        { "if-range", "if_range" },
     };
     for (size_t i = 0; i < N_ELEMENTS(names); i++) {
         const char *value = request_header(c->exchange->request, names[i][0]);

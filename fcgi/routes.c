@@ -78,6 +78,12 @@ static void allow_method(char *allow, const char *method)
     memcpy(allow + used, method, more + 1);
 }
 
+/* HEAD is GET without the body (RFC 9110, 9.3.2), but where it has a row of its own. */
+static bool answers(const char *own, const char *method)
+{
+    return strcmp(own, method) == 0 || (strcmp(method, "HEAD") == 0 && strcmp(own, "GET") == 0);
+}
+
 const struct route *routes_find(const struct routes *r, const char *method, char *const *parts, size_t count,
                                 char allow[static ROUTE_ALLOW_SIZE])
 {
@@ -86,11 +92,14 @@ const struct route *routes_find(const struct routes *r, const char *method, char
     allow[0] = '\0';
     for (size_t i = 0; i < r->count; i++) {
         const struct route *candidate = &r->routes[i];
-        unsigned score = fits(candidate, parts, count);
+        unsigned score = 2 * fits(candidate, parts, count);
         if (score == 0)
             continue;
         allow_method(allow, candidate->op->method);
-        if (score > best_score && strcmp(candidate->op->method, method) == 0) {
+        if (strcmp(candidate->op->method, "GET") == 0)
+            allow_method(allow, "HEAD");
+        score += strcmp(candidate->op->method, method) == 0;
+        if (score > best_score && answers(candidate->op->method, method)) {
             best = candidate;
             best_score = score;
         }

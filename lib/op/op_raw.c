@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <strings.h>
 
 #define ROW_CONDITION(member, said)                                                                          \
     {                                                                                                        \
@@ -19,10 +20,13 @@ static const struct field download_params[] = {
     ROW_CONDITION("range", "As the Range header: bytes=FIRST-LAST, bytes=FIRST- or bytes=-COUNT."),
     ROW_CONDITION("if_match", "As the If-Match header: another content is refused (412)."),
     ROW_CONDITION("if_none_match", "As the If-None-Match header: this content is answered with 304."),
+    ROW_CONDITION("if_range",
+                  "As the If-Range header: the range is one of this content, else all of it comes."),
     FIELD_END,
 };
 static const struct field download_result[] = {
-    { "bytes", FIELD_STRING, .text = "The answer's body is the bytes, not JSON; its ETag is their hash." },
+    { "bytes", FIELD_STRING,
+      .text = "The answer's body is the bytes, not JSON; its ETag says which they are." },
     FIELD_END,
 };
 
@@ -38,18 +42,32 @@ static int64_t take_number(const char **at)
     return errno == 0 ? number : INT64_MAX;
 }
 
+/* The only range of a set (RFC 9110, 14.1.1): its text begins at *at; false: there are several, or none. */
+static bool find_single(const char **at, size_t *length)
+{
+    const char *text = *at + strspn(*at, ", \t");
+    size_t used = strcspn(text, ", \t");
+    *at = text;
+    *length = used;
+    return used > 0 && text[used + strspn(text + used, ", \t")] == '\0';
+}
+
 /* RFC 9110, 14.2: what is no range of bytes, or several, is as if it were not there. */
 static void set_range(json_t *request, const char *range)
 {
     static const char unit[] = "bytes=";
-    if (!range || strncmp(range, unit, sizeof unit - 1) != 0)
+    size_t length;
+    if (!range || strncasecmp(range, unit, sizeof unit - 1) != 0)
         return;
     const char *at = range + sizeof unit - 1;
+    if (!find_single(&at, &length))
+        return;
+    const char *end = at + length;
     int64_t first = take_number(&at);
     if (*at++ != '-')
         return;
     int64_t last = take_number(&at);
-    if (*at != '\0' || (first < 0 && last < 0) || (first >= 0 && last >= 0 && last < first))
+    if (at != end || (first < 0 && last < 0) || (first >= 0 && last >= 0 && last < first))
         return;
     if (first < 0) {
         json_object_set_new(request, "suffix", json_integer(last));
@@ -63,8 +81,9 @@ static void set_range(json_t *request, const char *range)
 static int download_keep(struct keeper_call *call, const json_t *in, json_t **ret, struct error *err)
 {
     json_t *request =
-        json_pack("{s:s, s:O, s:O, s:O}", "call", "download", "path", json_object_get(in, "path"), "if_match",
-                  json_object_get(in, "if_match"), "if_none_match", json_object_get(in, "if_none_match"));
+        json_pack("{s:s, s:O, s:O, s:O, s:O}", "call", "download", "path", json_object_get(in, "path"),
+                  "if_match", json_object_get(in, "if_match"), "if_none_match",
+                  json_object_get(in, "if_none_match"), "if_range", json_object_get(in, "if_range"));
     (void)ret;
     set_range(request, text_of(in, "range"));
     return keeper_file_call(call, request, err);
@@ -82,6 +101,47 @@ const struct op op_download_file = {
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_NEEDS_SANDBOX | OP_REST_ONLY | OP_RAW,
     .keep_ms = RAW_KEEP_MS,
     .keep = download_keep,
+};
+
+/* ---- about it ---- */
+
+static const struct field inspect_params[] = {
+    ROW_WORKSPACE_ID,
+    ROW_PATH("path", "The file: " FILE_PATH_TEXT),
+    ROW_CONDITION("if_match", "As the If-Match header: another content is refused (412)."),
+    ROW_CONDITION("if_none_match", "As the If-None-Match header: this content is answered with 304."),
+    FIELD_END,
+};
+static const struct field inspect_result[] = {
+    { "bytes", FIELD_STRING, .text = "There is no body: Content-Length and ETag are the answer." },
+    FIELD_END,
+};
+
+static int inspect_keep(struct keeper_call *call, const json_t *in, json_t **ret, struct error *err)
+{
+    (void)ret;
+    return keeper_file_call(call,
+                            json_pack("{s:s, s:O, s:O, s:O, s:b}", "call", "download", "path",
+                                      json_object_get(in, "path"), "if_match",
+                                      json_object_get(in, "if_match"), "if_none_match",
+                                      json_object_get(in, "if_none_match"), "head_only", 1),
+                            err);
+}
+
+/* Not the other's answer without its body: the bytes are never read, and a range means nothing here (RFC
+ * 9110, 14.2). */
+const struct op op_inspect_file = {
+    .id = "inspectWorkspaceFile",
+    .title = "Inspect file",
+    .toolset = "file",
+    .method = "HEAD",
+    .path = "/workspaces/{workspace_id}/raw",
+    .summary = "The size and the tag of a file of any size.",
+    .params = inspect_params,
+    .result = inspect_result,
+    .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_NEEDS_SANDBOX | OP_REST_ONLY | OP_RAW,
+    .keep_ms = RAW_KEEP_MS,
+    .keep = inspect_keep,
 };
 
 /* ---- up ---- */
@@ -113,24 +173,14 @@ static int upload_check(const struct config *config, json_t *in, struct error *e
     return error_set(err, ERROR_INVALID, "if_none_match: only * is taken when a file is written");
 }
 
-/* The hash as its ETag has it, or as it is. */
-static json_t *unquoted(const char *text)
-{
-    size_t length = text ? strlen(text) : 0;
-    if (length > 2 && text[0] == '"' && text[length - 1] == '"')
-        return json_stringn(text + 1, length - 2);
-    return text ? json_string(text) : json_null();
-}
-
 static int upload_keep(struct keeper_call *call, const json_t *in, json_t **ret, struct error *err)
 {
     (void)ret;
-    return keeper_file_call(call,
-                            json_pack("{s:s, s:O, s:b, s:o}", "call", "upload", "path",
-                                      json_object_get(in, "path"), "create_only",
-                                      is_given(in, "if_none_match"), "if_match",
-                                      unquoted(text_of(in, "if_match"))),
-                            err);
+    return keeper_file_call(
+        call,
+        json_pack("{s:s, s:O, s:b, s:O}", "call", "upload", "path", json_object_get(in, "path"),
+                  "create_only", is_given(in, "if_none_match"), "if_match", json_object_get(in, "if_match")),
+        err);
 }
 
 static int upload_run(struct call *call, struct error *err)

@@ -28,6 +28,7 @@ const struct op *const ops[] = {
     &op_move_file,
     &op_remove_file,
     &op_download_file,
+    &op_inspect_file,
     &op_upload_file,
     &op_start_watch,
     &op_list_watches,

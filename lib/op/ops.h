@@ -24,7 +24,7 @@ extern const struct op op_edit_file;
 /* op_bash.c */
 extern const struct op op_bash;
 /* op_raw.c */
-extern const struct op op_download_file, op_upload_file;
+extern const struct op op_download_file, op_inspect_file, op_upload_file;
 /* op_folder.c */
 extern const struct op op_list_directory, op_make_directory, op_move_file, op_remove_file;
 /* op_search.c */

@@ -1,8 +1,8 @@
-/* Owns giving a file's bytes as they are: {"path", "first", "last", "suffix", "if_match", "if_none_match"}.
- * The reply comes first and tells which bytes follow; a file that changes meanwhile ends the call as broken,
- * so that nobody takes a mixture for a file. */
+/* Owns giving a file's bytes as they are: {"path", "first", "last", "suffix", "if_match", "if_none_match",
+ * "if_range", "head_only"}. The reply comes first and tells which bytes follow; a file that changes meanwhile
+ * ends the call as broken, so that nobody takes a mixture for a file. */
 #include "lib/agent/files/call.h"
-#include "lib/agent/files/content.h"
+#include "lib/agent/files/tag.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,51 +14,60 @@
 struct download {
     const char *path;
     struct stat stat;
-    char hash[SHA256_TEXT_SIZE];
+    struct file_tag tag;
     int64_t first, length;
-    bool partial;
+    bool partial, known, unsatisfiable;
 };
 
-/* A range of what the client asked for that the file has; none of it: ERROR_RANGE. */
-static int choose_range(const struct file_call_context *call, struct download *d, struct error *err)
+static void choose_all(struct download *d)
+{
+    d->first = 0;
+    d->length = d->stat.st_size;
+    d->partial = d->unsatisfiable = false;
+}
+
+/* What of the range that the client asked for the file has (RFC 9110, 14.1.2). The end of an empty file is
+ * all of it, which no Content-Range can say. */
+static void choose_range(const struct file_call_context *call, struct download *d)
 {
     int64_t size = d->stat.st_size, first = file_call_integer(call, "first", -1);
     int64_t last = file_call_integer(call, "last", INT64_MAX), suffix = file_call_integer(call, "suffix", -1);
-    d->partial = first >= 0 || suffix >= 0;
+    choose_all(d);
+    if ((first < 0 && suffix < 0) || (size == 0 && suffix > 0))
+        return;
     if (suffix >= 0) {
         first = suffix < size ? size - suffix : 0;
         last = suffix > 0 ? size - 1 : -1;
     }
-    if (first < 0)
-        first = 0;
     if (last >= size)
         last = size - 1;
+    d->unsatisfiable = first >= size || last < first;
+    d->partial = !d->unsatisfiable;
+    if (d->unsatisfiable)
+        return;
     d->first = first;
     d->length = last - first + 1;
-    if (d->partial && (first >= size || last < first))
-        return error_set(err, ERROR_RANGE, "'%.200s' has %lld bytes", d->path, (long long)size);
+}
+
+/* In the order of RFC 9110, 13.2.2. */
+static int check_conditions(const struct file_call_context *call, struct download *d, struct error *err)
+{
+    const char *match = file_call_path(call, "if_match"), *none = file_call_path(call, "if_none_match");
+    const char *range = file_call_path(call, "if_range");
+    int named = *match ? tag_is_named(&d->tag, match, false, err) : 1;
+    if (named == 0)
+        return error_set(err, ERROR_PRECONDITION, "'%.200s' is another now: its tag is %s", d->path,
+                         tag_text(&d->tag, NULL));
+    int known = named > 0 && *none ? tag_is_named(&d->tag, none, true, err) : 0;
+    d->known = known > 0;
+    if (named < 0 || known < 0)
+        return -1;
+    int same = *range && !d->known ? tag_is_named(&d->tag, range, false, err) : 1;
+    if (same < 0)
+        return -1;
+    if (same > 0 && !d->known)
+        choose_range(call, d);
     return 0;
-}
-
-/* Is text the hash, "*", or one of several? */
-static bool names(const char *text, const char *hash)
-{
-    return strcmp(text, "*") == 0 || strstr(text, hash) != NULL;
-}
-
-static int check_conditions(const struct file_call_context *call, const struct download *d, struct error *err)
-{
-    const char *match = file_call_path(call, "if_match");
-    if (*match && !names(match, d->hash))
-        return error_set(err, ERROR_PRECONDITION, "'%.200s' is another now: its hash is %s", d->path,
-                         d->hash);
-    return 0;
-}
-
-static bool is_known(const struct file_call_context *call, const struct download *d)
-{
-    const char *none_match = file_call_path(call, "if_none_match");
-    return *none_match && names(none_match, d->hash);
 }
 
 static bool is_unchanged(int fd, const struct download *d)
@@ -87,17 +96,19 @@ static int send_bytes(const struct file_call_context *call, int fd, const struct
 static int download(struct file_call_context *call, int fd, struct download *d, const char *shown,
                     struct error *err)
 {
-    bool known;
-    if (content_hash(fd, d->hash, NULL, err) < 0 || check_conditions(call, d, err) < 0)
+    choose_all(d);
+    tag_begin(&d->tag, fd, &d->stat);
+    const char *tag = check_conditions(call, d, err) < 0 ? NULL : tag_text(&d->tag, err);
+    if (!tag)
         return -1;
-    known = is_known(call, d);
-    if (!known && choose_range(call, d, err) < 0)
-        return -1;
-    json_auto_t *head = json_pack("{s:s, s:I, s:s, s:I, s:I, s:b, s:b}", "path", shown, "size",
-                                  (json_int_t)d->stat.st_size, "hash", d->hash, "first", (json_int_t)d->first,
-                                  "length", (json_int_t)d->length, "partial", d->partial, "known", known);
+    json_auto_t *head = json_pack("{s:s, s:I, s:s, s:I, s:I, s:b, s:b, s:b}", "path", shown, "size",
+                                  (json_int_t)d->stat.st_size, "tag", tag, "first", (json_int_t)d->first,
+                                  "length", (json_int_t)d->length, "partial", d->partial, "known", d->known,
+                                  "unsatisfiable", d->unsatisfiable);
     file_call_reply(call, head, NULL);
-    return known || file_call_flag(call, "head_only") ? 0 : send_bytes(call, fd, d, err);
+    if (d->known || d->unsatisfiable || file_call_flag(call, "head_only"))
+        return 0;
+    return send_bytes(call, fd, d, err);
 }
 
 int file_download(struct file_call_context *call, json_t **ret, struct error *err)

@@ -5,6 +5,7 @@
 #include "lib/agent/files/call.h"
 #include "lib/agent/files/content.h"
 #include "lib/agent/files/replace.h"
+#include "lib/agent/files/tag.h"
 #include "lib/agent/files/validate.h"
 #include "lib/base/io.h"
 
@@ -41,7 +42,7 @@ static int stale(const struct writing *w, const char *present, struct error *err
 
 static int check_match(struct writing *w, struct error *err)
 {
-    char present[SHA256_TEXT_SIZE];
+    struct file_tag tag;
     if (!w->if_match)
         return 0;
     if (w->place.exists && strcmp(w->if_match, "*") == 0)
@@ -49,9 +50,12 @@ static int check_match(struct writing *w, struct error *err)
     if (!w->place.exists)
         return error_set(err, w->refusal, "'%.200s' does not exist, so it does not match if_match", w->path);
     _cleanup_close_ int fd = path_open_file(&w->place, w->path, O_RDONLY, &w->matched, err);
-    if (fd < 0 || content_hash(fd, present, NULL, err) < 0)
+    if (fd < 0)
         return -1;
-    return strcmp(present, w->if_match) == 0 ? 0 : stale(w, present, err);
+    tag_begin(&tag, fd, &w->matched);
+    int named = tag_is_named(&tag, w->if_match, false, err);
+    const char *present = named == 0 ? tag_text(&tag, err) : NULL;
+    return named > 0 ? 0 : present ? stale(w, present, err) : -1;
 }
 
 static bool same_file(const struct stat *a, const struct stat *b)

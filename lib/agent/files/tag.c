@@ -1,0 +1,68 @@
+/* Owns which form a file's tag has, and comparing it. */
+#include "lib/agent/files/tag.h"
+
+#include "lib/agent/files/content.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define LARGE    (32 << 20)
+#define REST_SEC 2 /* longer than any clock of a file system takes for a step */
+
+static const char hash_begin[] = "sha256:", stamp_begin[] = "stat:";
+
+static bool begins(const char *text, const char *begin)
+{
+    return strncmp(text, begin, strlen(begin)) == 0;
+}
+
+void tag_begin(struct file_tag *tag, int fd, const struct stat *stat)
+{
+    struct timespec now;
+    *tag = (struct file_tag){ .fd = fd, .stat = stat, .is_large = stat->st_size > LARGE };
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (stat->st_ctim.tv_sec + REST_SEC < now.tv_sec)
+        snprintf(tag->stamp, sizeof tag->stamp, "%s%llx:%llx:%llx:%lx", stamp_begin,
+                 (unsigned long long)stat->st_ino, (unsigned long long)stat->st_size,
+                 (unsigned long long)stat->st_ctim.tv_sec, (unsigned long)stat->st_ctim.tv_nsec);
+}
+
+static int find_hash(struct file_tag *tag, struct error *err)
+{
+    return tag->hash[0] ? 0 : content_hash(tag->fd, tag->hash, NULL, err);
+}
+
+const char *tag_text(struct file_tag *tag, struct error *err)
+{
+    if (tag->is_large && tag->stamp[0])
+        return tag->stamp;
+    return find_hash(tag, err) < 0 ? NULL : tag->hash;
+}
+
+static int is_this(struct file_tag *tag, const char *text, size_t length, struct error *err)
+{
+    bool is_hash = begins(text, hash_begin);
+    if (is_hash && find_hash(tag, err) < 0)
+        return -1;
+    const char *own = is_hash ? tag->hash : tag->stamp;
+    return length > 0 && strlen(own) == length && memcmp(own, text, length) == 0;
+}
+
+int tag_is_named(struct file_tag *tag, const char *list, bool weak, struct error *err)
+{
+    for (const char *at = list + strspn(list, ", \t"); *at; at += strspn(at, ", \t")) {
+        bool is_weak = begins(at, "W/");
+        at += is_weak ? 2 : 0;
+        bool quoted = *at == '"';
+        at += quoted;
+        size_t length = strcspn(at, quoted ? "\"" : ", \t");
+        if (!quoted && length == 1 && *at == '*')
+            return 1;
+        int found = is_weak && !weak ? 0 : is_this(tag, at, length, err);
+        if (found != 0)
+            return found;
+        at += length;
+        at += quoted && *at == '"';
+    }
+    return 0;
+}

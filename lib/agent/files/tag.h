@@ -1,0 +1,28 @@
+/* The entity tag of a file (RFC 9110, 8.8.3): always a strong one. It is the hash of its content; of a large
+ * file that has rested for a while, whose hash would take long, what the file system tells of it. Conditions
+ * may name either form at any time. */
+#ifndef AGENT_FILES_TAG_H
+#define AGENT_FILES_TAG_H
+
+#include "lib/base/error.h"
+#include "lib/base/sha256.h"
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+struct file_tag {
+    int fd; /* not owned; read to its end where the hash is needed */
+    const struct stat *stat;
+    char stamp[96], hash[SHA256_TEXT_SIZE]; /* "" = not known (yet) */
+    bool is_large;
+};
+
+void tag_begin(struct file_tag *tag, int fd, const struct stat *stat);
+/* The tag without its quotes, valid as long as tag; NULL = err. */
+const char *tag_text(struct file_tag *tag, struct error *err);
+/* Does the value of a condition name this file? "*", or tags with commas between; one without quotes is taken
+ * too. weak: W/ may stand before it (If-None-Match), else such a tag names nothing (RFC 9110, 8.8.3.2).
+ * 1, 0, or -1 = err. */
+int tag_is_named(struct file_tag *tag, const char *list, bool weak, struct error *err);
+
+#endif
