@@ -132,6 +132,24 @@ static void check_uv(const struct config *config, struct finding *f)
     doctor_say(f, LEVEL_OK, NULL, "%s", own && *line ? line : path);
 }
 
+static void check_packages(const struct config *config, struct finding *f)
+{
+    char id[32];
+    long long count = 0, mib = 0, most = (long long)config->shared_packages_mib;
+    _cleanup_buffer_ struct buffer stamp = BUFFER_INIT;
+    _cleanup_free_ char *path = config_path(config, "packages", "uv/stamp");
+    bool some = io_read_file(AT_FDCWD, path, 200, &stamp, NULL) == 0 &&
+                sscanf(buffer_text(&stamp), "%31s %lld %lld", id, &count, &mib) == 3;
+    if (most == 0)
+        doctor_say(f, LEVEL_OK, NULL, "workspaces share no Python packages");
+    else if (some && mib >= most)
+        doctor_say(f, LEVEL_WARN, "raise WORKSPACE_SHARED_PACKAGES_MIB, or wait: they begin anew once a day",
+                   "workspaces share %lld Python packages, %lld MiB: there is no room for more", count, mib);
+    else
+        doctor_say(f, LEVEL_OK, NULL, "workspaces share %lld Python packages, %lld of %lld MiB", count, mib,
+                   most);
+}
+
 static void check_lighttpd(const struct config *config, struct finding *f)
 {
     (void)config;
@@ -307,6 +325,7 @@ static const struct check {
     { "tools", check_tools },
     { "ripgrep", check_ripgrep },
     { "uv", check_uv },
+    { "packages", check_packages },
     { "store", doctor_store },
 };
 

@@ -121,6 +121,34 @@ START_TEST(a_file_is_read)
 }
 END_TEST
 
+START_TEST(only_what_is_named_is_passed)
+{
+    static const char *const wrong[] = { "WORKSPACE_PASS_ENV=A B", "WORKSPACE_PASS_ENV=A,,B",
+                                         "WORKSPACE_PASS_ENV=1A", "WORKSPACE_PASS_ENV=A=B",
+                                         "WORKSPACE_PASS_ENV=PATH,WORKSPACE_TOKEN" };
+    setenv("TEST_INDEX", "https://index.example/simple", 1);
+    setenv("TEST_SECRET", "hidden", 1);
+    struct config *config = load("WORKSPACE_PASS_ENV=TEST_INDEX,TEST_ABSENT");
+    ck_assert_msg(config != NULL, "%s", err.message);
+    json_t *passed = config_passed_variables(config);
+    ck_assert_uint_eq(json_object_size(passed), 1);
+    ck_assert_str_eq(json_string_value(json_object_get(passed, "TEST_INDEX")),
+                     "https://index.example/simple");
+    json_decref(passed);
+    config_free(config);
+    config = load("");
+    passed = config_passed_variables(config);
+    ck_assert_uint_eq(json_object_size(passed), 0);
+    json_decref(passed);
+    config_free(config);
+    for (size_t i = 0; i < N_ELEMENTS(wrong); i++) {
+        ck_assert_ptr_null(load(wrong[i]));
+        ck_assert_ptr_nonnull(strstr(err.message, "WORKSPACE_PASS_ENV must"));
+        error_clear(&err);
+    }
+}
+END_TEST
+
 START_TEST(the_environment_wins_and_the_command_line_too)
 {
     const char *const overrides[] = { "WORKSPACE_MAX_FILE_CHARS=3000", NULL };
@@ -542,6 +570,7 @@ int main(void)
         defaults_are_complete,
         rows_are_sound,
         a_file_is_read,
+        only_what_is_named_is_passed,
         the_environment_wins_and_the_command_line_too,
         old_names_are_taken_with_a_line,
         every_problem_is_named_with_its_line,

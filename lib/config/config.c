@@ -331,6 +331,19 @@ char *config_path(const struct config *config, const char *name, const char *lea
                 : xasprintf("%s/%s", config->state_dir, name);
 }
 
+json_t *config_passed_variables(const struct config *config)
+{
+    json_t *passed = json_object();
+    for (const char *at = config->pass_env; at && *at;) {
+        _cleanup_free_ char *name = xstrndup(at, strcspn(at, ","));
+        const char *value = getenv(name);
+        if (value) /* what is no UTF-8 has no place in a frame, and is left out */
+            json_object_set_new(passed, name, json_string(value));
+        at += strlen(name) + (at[strlen(name)] == ',');
+    }
+    return passed;
+}
+
 /* ---- for children ---- */
 static char *as_variable(const struct config *config, const struct setting *row)
 {

@@ -16,9 +16,10 @@ struct config {
     char *token;     /* the owner's bearer token; "" = none */
     char *base_url, *mount, *driver, *user;
     char *allowed_secrets, *allowed_volumes, *secrets_dir, *default_image_name;
-    char *network; /* "host" (default) or "none" */
-    char *agent;   /* path of workspace-agent; "" = beside this program, then in libexec */
-    char *audit;   /* "all" (default), "changes" or "off" */
+    char *network;  /* "host" (default) or "none" */
+    char *pass_env; /* names of variables, see config_passed_variables */
+    char *agent;    /* path of workspace-agent; "" = beside this program, then in libexec */
+    char *audit;    /* "all" (default), "changes" or "off" */
     char *mcp_toolsets, *log_level, *log_file, *rtk, *github_url, *github_api_url;
     int64_t uid_base, uid_count;
     int64_t max_output_chars, max_file_chars, max_list_entries;
@@ -26,8 +27,9 @@ struct config {
     int64_t event_map_bytes; /* first size of an events environment's map */
     int64_t max_workspaces, max_parked, max_parked_per_principal;
     int64_t command_timeout, max_search_results, max_read_size_bytes, max_write_size_bytes;
-    int64_t processes; /* processes in a workspace: 256 */
-    int64_t workers;   /* 2 */
+    int64_t processes;           /* processes in a workspace: 256 */
+    int64_t shared_packages_mib; /* 0 = workspaces share none */
+    int64_t workers;             /* 2 */
     int64_t audit_bytes, audit_files;
 };
 
@@ -38,6 +40,8 @@ void config_free(struct config *config);
 /* The path under which clients see the gateway: WORKSPACE_MOUNT, else the path of WORKSPACE_BASE_URL; "" =
  * the root. */
 const char *config_prefix(const struct config *config);
+/* What WORKSPACE_PASS_ENV names and this process's environment has: {"NAME": value}. A new reference. */
+json_t *config_passed_variables(const struct config *config);
 /* Log lines for what is set and has no effect with this driver. */
 void config_log_unused(const struct config *config);
 /* <state_dir>/name or <state_dir>/name/leaf; caller frees. The names: "state", "events", "workspaces", "run",

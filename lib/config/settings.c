@@ -56,6 +56,23 @@ static const char *rule_network(const char *text)
     return strcmp(text, "host") == 0 || strcmp(text, "none") == 0 ? NULL : "must be host or none";
 }
 
+/* Names with commas between; none of ours, whose values may be secrets. */
+static const char *rule_variables(const char *text)
+{
+    for (const char *at = text; *at;) {
+        size_t length = strcspn(at, ",");
+        if (length == 0 || length > 200 || isdigit((unsigned char)*at))
+            return "must be names of variables with commas between";
+        for (size_t i = 0; i < length; i++)
+            if (!isalnum((unsigned char)at[i]) && at[i] != '_')
+                return "must be names of variables with commas between";
+        if (strncmp(at, "WORKSPACE_", 10) == 0)
+            return "must not name the gateway's own settings";
+        at += length + (at[length] == ',');
+    }
+    return NULL;
+}
+
 static const char *rule_log_level(const char *text)
 {
     static const char *const levels[] = { "DEBUG", "INFO", "WARNING", "ERROR" };
@@ -124,6 +141,8 @@ const struct setting settings[] = {
          HELP("The image of a workspace that names none. Empty: the host's own programs.")),
     TEXT("NETWORK", network, "host", rule_network,
          HELP("The network of a workspace that does not block it: host or none.")),
+    TEXT("PASS_ENV", pass_env, "", rule_variables,
+         HELP("Variables of the gateway's own environment that commands in workspaces get too: names with commas between, such as UV_DEFAULT_INDEX,PIP_INDEX_URL,HTTPS_PROXY,SSL_CERT_FILE. Whoever may run a command can read them, passwords in URLs included. Empty: none.")),
     TEXT("AGENT", agent, "", rule_path,
          HELP("The program workspace-agent. Empty: beside this program, then in libexec.")),
     TEXT("MCP_TOOLSETS", mcp_toolsets, "workspace,repo,file,watch,sandbox", NULL,
@@ -174,6 +193,8 @@ const struct setting settings[] = {
          HELP("The largest content that write_file takes.")),
     NUMBER("PROCESSES", processes, 256, 8, 1000000,
          HELP("The most processes in a workspace.")),
+    NUMBER("SHARED_PACKAGES_MIB", shared_packages_mib, 2048, 0, 1048576,
+         HELP("Room for the Python packages that workspaces share, in MiB; what comes when it is full is not shared. 0: nothing is.")),
     NUMBER("WORKERS", workers, 2, 1, 64,
          HELP("How many worker processes serve requests.")),
 };

@@ -83,10 +83,10 @@ static struct exec *find_running(struct keeper *k, const char *id, struct error 
 
 /* ---- start ---- */
 
-/* The workspace's env, overlaid by the request's; null takes a name away. */
+/* What the operator passes on, overlaid by the workspace's env and the request's; null takes a name away. */
 static json_t *merged_env(const struct keeper *k, const json_t *env)
 {
-    json_t *merged = json_object();
+    json_t *merged = config_passed_variables(k->config);
     json_t *own = json_object_get(json_object_get(k->record, "spec"), "env");
     if (json_is_object(own))
         json_object_update(merged, own);

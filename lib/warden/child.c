@@ -18,7 +18,7 @@
 
 static const char *const chore_names[] = {
     [CHILD_KEEPER] = "",     [CHILD_MEND] = "mend",   [CHILD_REMOVE] = "remove",
-    [CHILD_SWEEP] = "sweep", [CHILD_TRASH] = "trash",
+    [CHILD_SWEEP] = "sweep", [CHILD_TRASH] = "trash", [CHILD_SHARE] = "share",
 };
 
 /* ---- its line ---- */

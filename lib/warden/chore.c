@@ -179,10 +179,9 @@ static const struct {
     bool needs_id, needs_state;
     int (*run)(const struct chore *c, const char *id, struct error *err);
 } chores[] = {
-    { "mend", true, true, mend },
-    { "remove", true, true, remove_one },
-    { "sweep", false, true, chore_sweep },
-    { "trash", false, false, chore_trash },
+    { "mend", true, true, mend },           { "remove", true, true, remove_one },
+    { "sweep", false, true, chore_sweep },  { "trash", false, false, chore_trash },
+    { "share", false, false, chore_share },
 };
 
 static int run(struct chore *c, const char *name, const char *id, struct error *err)

@@ -25,6 +25,7 @@ int chore_mend_locked(const struct chore *c, const char *id, struct error *err);
 int chore_remove_locked(const struct chore *c, const char *id, struct error *err);
 
 int chore_sweep(const struct chore *c, const char *unused, struct error *err); /* sweep.c */
+int chore_share(const struct chore *c, const char *unused, struct error *err); /* share.c */
 int chore_trash(const struct chore *c, const char *unused, struct error *err); /* trash.c */
 
 #endif

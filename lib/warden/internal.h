@@ -26,12 +26,12 @@
 struct warden;
 struct place;
 
-enum child_kind { CHILD_KEEPER, CHILD_MEND, CHILD_REMOVE, CHILD_SWEEP, CHILD_TRASH };
+enum child_kind { CHILD_KEEPER, CHILD_MEND, CHILD_REMOVE, CHILD_SWEEP, CHILD_TRASH, CHILD_SHARE };
 
 struct child {
     struct child *next;
     struct warden *warden;
-    struct place *place; /* NULL for SWEEP and TRASH */
+    struct place *place; /* NULL for SWEEP, TRASH and SHARE */
     enum child_kind kind;
     bool adopted; /* another warden's: it cannot be waited for */
     bool told;    /* its line has come (or will not come any more) */
@@ -84,9 +84,10 @@ struct warden {
     bool ending;
     struct place *places;
     struct child *children;
-    struct child *sweep, *trash;
+    struct child *sweep, *trash, *share;
+    uint64_t share_seen; /* of live workspaces' caches */
     size_t starting, chores;
-    int64_t round_ms, trash_ms, ping_ms;
+    int64_t round_ms, trash_ms, ping_ms, share_ms;
 };
 
 /* child.c */
@@ -113,6 +114,9 @@ void place_free(struct place *p);
 /* ping.c */
 void ping_tick(struct warden *w);
 void ping_end(struct place *p);
+
+/* share.c */
+void share_tick(struct warden *w);
 
 /* round.c */
 void round_scan(struct warden *w); /* finds records without a keeper */

@@ -56,6 +56,8 @@ void round_ended(struct child *c)
     }
     if (w->trash == c)
         w->trash = NULL;
+    if (w->share == c)
+        w->share = NULL;
 }
 
 void round_tick(struct warden *w)

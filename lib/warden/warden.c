@@ -125,7 +125,9 @@ static int make_folders(const struct config *config, struct error *err)
         if (io_ensure_directory(path, 0700, err) < 0)
             return -1;
     }
-    return 0;
+    /* Sandboxes have it from their start, also where nothing is in it yet. */
+    _cleanup_free_ char *packages = config_path(config, "packages", "uv");
+    return config->shared_packages_mib > 0 ? io_ensure_directory(packages, 0755, err) : 0;
 }
 
 static int open_house(struct warden *w, struct error *err)
@@ -149,6 +151,8 @@ static int64_t next_deadline(const struct warden *w)
         deadline = w->round_ms;
     if (w->places != NULL && w->ping_ms < deadline)
         deadline = w->ping_ms;
+    if (w->places != NULL && w->share == NULL && w->config->shared_packages_mib > 0 && w->share_ms < deadline)
+        deadline = w->share_ms;
     return w->trash_ms < deadline ? w->trash_ms : deadline;
 }
 
@@ -160,6 +164,7 @@ static void loop(struct warden *w)
     while (!w->ending) {
         round_tick(w);
         ping_tick(w);
+        share_tick(w);
         places_advance(w);
         peers_flush(w->peers);
         reactor_turn(w->reactor, next_deadline(w));

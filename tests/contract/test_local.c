@@ -1,6 +1,7 @@
 /* What the local driver promises beyond the contract: isolation and limits, as root (a uid for each
  * workspace) and as www-data. */
 #include "lib/base/clock.h"
+#include "lib/base/io.h"
 #include "lib/base/process.h"
 #include "lib/driver/local/bwrap.h"
 #include "lib/driver/local/root.h"
@@ -87,6 +88,90 @@ START_TEST(nothing_but_the_written_list_is_there)
     ck_assert_int_gt(count, 50);
     box_result_clear(&result);
     ck_assert_str_eq(box_output(&box, "ls -A /home/workspace /workspace /tmp | grep -v : | tr -d '\\n'"), "");
+    box_end(&box);
+}
+END_TEST
+
+/* ---- packages that sandboxes share ---- */
+
+static void put(const char *leaf, const char *text, mode_t mode)
+{
+    struct error err = ERROR_INIT;
+    _cleanup_free_ char *path = config_path(&box.config, leaf, NULL), *folder = xstrdup(path);
+    *strrchr(folder, '/') = '\0';
+    ck_assert_msg(!io_ensure_directory(folder, 0755, &err), "%s", err.message);
+    ck_assert_msg(!io_replace_file(AT_FDCWD, path, text, strlen(text), mode, &err), "%s", err.message);
+}
+
+/* As the gateway would have brought them; the real uv only says that it runs. */
+static void share(struct sandbox_spec *spec)
+{
+    (void)spec;
+    box.config.shared_packages_mib = 100;
+    put("tools/uv", "#!/bin/sh\necho uv $*\n", 0755);
+    put("tools/uvx", "#!/bin/sh\necho uvx \"$*\"\n", 0755);
+    put("packages/uv/archive-v0/one/m.py", "true\n", 0644);
+    put("packages/uv/wheels-v8/pypi/m/1.http", "pointer\n", 0644);
+    put("packages/uv/stamp", "first 1 1\n", 0644);
+}
+
+START_TEST(shared_packages_are_linked_and_read_only)
+{
+    START(share);
+    ck_assert_str_eq(box_output(&box, "uv a b; uvx 'c  d'; cat ~/.cache/uv/archive-v0/one/m.py"),
+                     "uv a b\nuvx c  d\ntrue\n");
+    static const char *const attempts[] = {
+        "echo x >~/.cache/uv/archive-v0/one/m.py",
+        "chmod 777 ~/.cache/uv/archive-v0/one/m.py",
+        "echo x >"
+        "/run/workspace/packages/archive-v0/one/m.py",
+        "rm -f /run/workspace/packages/archive-v0/one/m.py",
+        "echo x >/run/workspace/packages/stamp",
+        "mv /run/workspace/packages/archive-v0 /run/workspace/packages/other",
+        "mkdir /run/workspace/packages/archive-v0/two",
+        "mount -o remount,rw /run/workspace/packages",
+        "echo x >/run/workspace/tools/uv",
+        "echo x >/run/workspace/bin/uv",
+        "truncate -s 0 /run/workspace/packages/archive-v0/one/m.py",
+        "touch -d yesterday /run/workspace/packages/stamp",
+        "setfattr -n user.x -v y /run/workspace/packages/stamp",
+    };
+    for (size_t i = 0; i < N_ELEMENTS(attempts); i++)
+        ck_assert_msg(!box_succeeds(&box, attempts[i]), "%s", attempts[i]);
+    /* what it puts in the place of a link is its own */
+    ck_assert_str_eq(box_output(&box,
+                                "cd ~/.cache/uv; rm archive-v0/one/m.py; echo evil >archive-v0/one/m.py; uv; "
+                                "cat archive-v0/one/m.py /run/workspace/packages/archive-v0/one/m.py"),
+                     "uv\nevil\ntrue\n");
+    box_end(&box);
+}
+END_TEST
+
+START_TEST(links_follow_what_is_shared)
+{
+    static const char list[] =
+        "uv; cd ~/.cache/uv; ls archive-v0; cat archive-v0/*/m.py wheels-v8/pypi/m/*.http";
+    START(share);
+    ck_assert_str_eq(box_output(&box, list), "uv\none\ntrue\npointer\n");
+    /* more of the same: own entries stay */
+    put("packages/uv/archive-v0/two/m.py", "second\n", 0644);
+    ck_assert_str_eq(box_output(&box, list), "uv\none\ntrue\npointer\n");
+    put("packages/uv/stamp", "first 2 1\n", 0644);
+    ck_assert_str_eq(
+        box_output(&box, "mkdir ~/.cache/uv/archive-v0/mine; echo mine >~/.cache/uv/archive-v0/mine/m.py"),
+        "");
+    ck_assert_str_eq(box_output(&box, list), "uv\nmine\none\ntwo\nmine\ntrue\nsecond\npointer\n");
+    /* another one: nothing of the old is left that could lead nowhere */
+    _cleanup_free_ char *old = config_path(&box.config, "packages/uv/archive-v0", "one");
+    io_remove_tree(AT_FDCWD, old, NULL);
+    put("packages/uv/stamp", "other 1 1\n", 0644);
+    ck_assert_str_eq(box_output(&box, list), "uv\ntwo\nsecond\npointer\n");
+    /* none any more */
+    _cleanup_free_ char *store = config_path(&box.config, "packages", "uv");
+    for (int i = 0; i < 2; i++) {
+        io_remove_tree(AT_FDCWD, store, NULL);
+        ck_assert_str_eq(box_output(&box, "uv; find ~/.cache/uv -name m.py"), "uv\n");
+    }
     box_end(&box);
 }
 END_TEST
@@ -564,6 +649,8 @@ int main(void)
     TCase *c = tcase_create("local driver");
     tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, nothing_but_the_written_list_is_there, 0, BOX_LOCAL);
+    tcase_add_loop_test(c, shared_packages_are_linked_and_read_only, 0, BOX_LOCAL);
+    tcase_add_loop_test(c, links_follow_what_is_shared, 0, BOX_LOCAL);
     tcase_add_loop_test(c, the_host_cannot_be_seen, 0, BOX_LOCAL);
     tcase_add_loop_test(c, other_workspaces_cannot_be_seen, 0, BOX_LOCAL);
     tcase_add_loop_test(c, only_four_places_can_be_written, 0, BOX_LOCAL);

@@ -86,7 +86,7 @@ START_TEST(what_is_not_there_is_told)
     json_t *missing = json_object_get(json_object_get(record, "capabilities"), "missing_tools");
     ck_assert_uint_eq(json_array_size(missing), 1);
     ck_assert_str_eq(json_string_value(json_array_get(missing, 0)), "uvx");
-    exec_run_command(the, other, "command -v uv; uvx --version 2>/dev/null", &log);
+    exec_run_command(the, other, "ls /run/workspace/tools/uv; command -v uv >/dev/null || echo none; uvx --version 2>/dev/null", &log);
     ck_assert_str_eq(log.out, "/run/workspace/tools/uv\n");
     exec_log_clear(&log);
     workspace_terminate(the, other);
@@ -134,6 +134,113 @@ START_TEST(versions_of_python_are_the_hosts)
 }
 END_TEST
 
+/* ---- packages that all workspaces share ---- */
+
+static char *output_of(const char *workspace, const char *command)
+{
+    struct exec_log log;
+    exec_run_command(the, workspace, command, &log);
+    ck_assert_msg(member_number(log.exit, "returncode") == 0, "%s\n%s\n%s", command, log.out, log.err);
+    char *text = xstrdup(log.out);
+    exec_log_clear(&log);
+    return text;
+}
+
+/* Until the gateway has it for all, as a whole. */
+static void wait_for_shared(const char *package, const char *version)
+{
+    char path[200], stamp[200];
+    snprintf(path, sizeof path, "ls %s/packages/uv/wheels-v*/pypi/%s/%s-*.http >/dev/null 2>&1",
+             instance_state(the), package, version);
+    snprintf(stamp, sizeof stamp,
+             "find %s/packages/uv/stamp -newer $(ls -d %s/packages/uv/wheels-v*/pypi/%s) | grep -q .",
+             instance_state(the), instance_state(the), package);
+    for (long long end = now_ms() + 90000; system(path) != 0 || system(stamp) != 0; sleep_ms(200))
+        ck_assert_msg(now_ms() < end, "%s==%s is not shared", package, version);
+}
+
+static void create_without_network(char id[static 40])
+{
+    workspace_create(the, make_json("{s:b}", "block_network", 1), id);
+}
+
+/* The second one has no network: all that it gets is what the gateway brought. */
+START_TEST(what_one_brought_the_next_one_has)
+{
+    char other[40];
+    run("uv init -q --bare --name demo && uv add -q pytest six", NULL);
+    double first = run_in(ws, "rm -rf .venv ~/.cache/uv && UV_CACHE_DIR=~/fresh uv sync -q", NULL);
+    _cleanup_free_ char *lock = output_of(ws, "cat uv.lock"), *project = output_of(ws, "cat pyproject.toml");
+    _cleanup_free_ char *version =
+        output_of(ws, ".venv/bin/python -c 'import pytest; print(pytest.__version__, end=\"\")'");
+    wait_for_shared("pytest", version);
+    wait_for_shared("six", "1.17.0");
+    create_without_network(other);
+    _cleanup_free_ char *command = xasprintf(
+        "cat >uv.lock <<'END'\n%sEND\ncat >pyproject.toml <<'END'\n%sEND\nuv sync -q", lock, project);
+    double second = run_in(other, command, NULL);
+    run_in(other, "uv run -q --offline pytest --version", "pytest");
+    run_in(other, "find ~/.cache/uv/archive-v0 -name six.py -type l -printf '%l\\n'",
+           "/run/workspace/packages/");
+    run_in(other, "find .venv -name six.py -type f", "six.py");
+    printf("uv sync: %.0f ms from PyPI, %.0f ms from what is shared\n", first, second);
+    workspace_terminate(the, other);
+}
+END_TEST
+
+static const char poison[] =
+    "echo 'raise SystemExit(\"p01s0n\")' >~/poison\n"
+    "uv venv -q v && VIRTUAL_ENV=v uv pip install -q six==1.16.0\n"
+    "cd ~/.cache/uv\n"
+    /* what it has already, and what nobody has yet, under its true name */
+    "for f in $(find archive-v0 -name six.py); do rm -f $f; cp ~/poison $f; done\n"
+    "mkdir -p wheels-v8/pypi/idna archive-v0/AAAAAAAAAAAAAAAA/idna\n"
+    "cp ~/poison archive-v0/AAAAAAAAAAAAAAAA/idna/__init__.py\n"
+    "ln -s ../../../archive-v0/AAAAAAAAAAAAAAAA wheels-v8/pypi/idna/3.10-py3-none-any\n"
+    "sed 's/.*/p01s0n/' wheels-v8/pypi/six/*.http >wheels-v8/pypi/idna/3.10-py3-none-any.http\n"
+    /* names that are none */
+    "mkdir -p 'wheels-v8/pypi/$(touch /workspace/evil)' wheels-v8/pypi/--index-url=http: wheels-v8/pypi/x\n"
+    "for d in wheels-v8/pypi/*; do [ -L $d ] || : >\"$d/\"'1;touch evil-py3-none-any.http'; : "
+    ">\"$d/--python=evil-x.http\"; done\n"
+    "ln -s /etc wheels-v8/pypi/etc; ln -s . wheels-v9; mkfifo wheels-v8/pypi/fifo "
+    "wheels-v8/pypi/x/2.0-py3.http\n"
+    /* the shared ones themselves */
+    "for f in $(find /run/workspace/packages -type f | head -50); do cp ~/poison $f; chmod 777 $f; rm -f $f; "
+    "done 2>/dev/null\n"
+    "cp ~/poison /run/workspace/packages/stamp 2>/dev/null; mount -o remount,rw /run/workspace/packages "
+    "2>/dev/null\n"
+    "find archive-v0 -type l | while read l; do cp ~/poison $l 2>/dev/null && echo WROTE $l; done; true";
+
+START_TEST(nobody_poisons_what_others_execute)
+{
+    char other[40];
+    _cleanup_free_ char *said = output_of(ws, poison);
+    ck_assert_str_eq(said, "");
+    wait_for_shared("six", "1.16.0");
+    wait_for_shared("idna", "3.10");
+    create_without_network(other);
+    run_in(other, "uv venv -q v && VIRTUAL_ENV=v uv pip install -q --offline idna==3.10 six==1.16.0", NULL);
+    run_in(other, "v/bin/python -c 'import six, idna; print(idna.encode(\"\\u00e4.example\"), six.PY3)'",
+           "b'xn--4ca.example' True");
+    /* each file is what its wheel's list says, which came from the index */
+    run_in(other,
+           "v/bin/python - <<'END'\nimport base64, csv, glob, hashlib, os\nseen = 0\n"
+           "for record in glob.glob('v/lib/*/site-packages/*.dist-info/RECORD'):\n"
+           "    top = os.path.dirname(os.path.dirname(record))\n"
+           "    for name, digest, _ in csv.reader(open(record)):\n"
+           "        if digest.startswith('sha256='):\n"
+           "            found = hashlib.sha256(open(os.path.join(top, name), 'rb').read()).digest()\n"
+           "            assert base64.urlsafe_b64encode(found).rstrip(b'=').decode() == digest[7:], name\n"
+           "            seen += 1\nprint(seen > 10, 'all as listed')\nEND",
+           "True all as listed");
+    run_in(other,
+           "grep -rl p01s0n /run/workspace/packages | wc -l; ls /run/workspace/packages/wheels-v*/pypi | "
+           "grep -c -e etc -e fifo -e touch -e index; ls /workspace",
+           "0\n0\nv\n");
+    workspace_terminate(the, other);
+}
+END_TEST
+
 int main(void)
 {
     struct stat status;
@@ -151,6 +258,8 @@ int main(void)
     tcase_add_test(c, a_project_lives);
     tcase_add_test(c, a_script_brings_its_packages);
     tcase_add_test(c, versions_of_python_are_the_hosts);
+    tcase_add_test(c, what_one_brought_the_next_one_has);
+    tcase_add_test(c, nobody_poisons_what_others_execute);
     suite_add_tcase(s, c);
     return suite_main(s, NULL);
 }

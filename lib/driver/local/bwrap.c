@@ -6,6 +6,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/driver/local/packages.h"
 #include "lib/driver/local/root.h"
 #include "lib/driver/local/seccomp.h"
 #include "lib/driver/local/spawn.h"
@@ -110,19 +111,17 @@ static int choose_uid(const struct sandbox_spec *spec, uid_t *ret, struct error 
     return 0;
 }
 
-static void describe_process(bool block_network, const char *hostname, struct vector *v)
+void bwrap_describe_isolation(bool block_network, const char *hostname, struct vector *v)
 {
     vector_add(v, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
-               "--disable-userns", "--die-with-parent", "--as-pid-1", "--uid", SANDBOX_UID, "--gid",
-               SANDBOX_UID, "--cap-drop", "ALL", NULL);
+               "--disable-userns", "--die-with-parent", "--uid", SANDBOX_UID, "--gid", SANDBOX_UID,
+               "--cap-drop", "ALL", NULL);
     if (block_network)
         vector_add(v, "--unshare-net", NULL);
     vector_add(v, "--hostname", hostname, NULL);
     vector_add(v, "--clearenv", "--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", "--setenv", "HOME",
                SANDBOX_HOME, "--setenv", "USER", SANDBOX_USER, "--setenv", "LOGNAME", SANDBOX_USER,
                "--setenv", "SHELL", "/bin/bash", "--setenv", "LANG", "C.UTF-8", NULL);
-    vector_add(v, "--json-status-fd", NULL);
-    vector_add_printf(v, "%d", FD_STATUS);
 }
 
 /* hostname(7): letters, digits and hyphens, at most 63. */
@@ -177,16 +176,6 @@ static int open_descriptors(struct vector *v, struct bwrap *b, struct error *err
         return -1;
     b->status_fd = pair[0];
     vector_add_fd(v, pair[1]);
-    return 0;
-}
-
-static int seal_arguments(struct vector *v, struct error *err)
-{
-    int fd = vector_memfd(v->arguments.data, v->arguments.length);
-    if (fd < 0)
-        return error_errno(err, ERROR_DRIVER, errno, "cannot hand over arguments");
-    close(v->fds[FD_ARGUMENTS]);
-    v->fds[FD_ARGUMENTS] = fd;
     return 0;
 }
 
@@ -267,11 +256,12 @@ int bwrap_start(const struct config *config, const struct sandbox_spec *spec, co
     _cleanup_free_ char *home = files ? fd_path(spec->home_fd, err) : NULL;
     if (!home || choose_uid(spec, &uid, err) || open_descriptors(&v, ret, err))
         return -1;
-    _cleanup_free_ char *tools_path = tools_folder(config);
-    const struct spawn_view views[] = { { agent, SPAWN_VIEW "agent" },
-                                        { files, SPAWN_VIEW "files" },
-                                        { home, SPAWN_VIEW "home" },
-                                        { tools_path, SPAWN_VIEW "tools" } };
+    _cleanup_free_ char *tools_path = tools_folder(config), *packages = packages_folder(config);
+    /* There are no packages without tools. */
+    const struct spawn_view views[] = {
+        { agent, SPAWN_VIEW "agent" },      { files, SPAWN_VIEW "files" },       { home, SPAWN_VIEW "home" },
+        { tools_path, SPAWN_VIEW "tools" }, { packages, SPAWN_VIEW "packages" },
+    };
     _cleanup_free_ char *ripgrep = tools_find_in_usr("rg");
     _cleanup_free_ char *hostname = make_hostname(spec->hostname);
     bool viewed = uid && spawn_is_privileged();
@@ -280,19 +270,23 @@ int bwrap_start(const struct config *config, const struct sandbox_spec *spec, co
                          .files = files,
                          .home = home,
                          .tools = tools_path,
+                         .packages = packages,
                          .hostname = hostname };
     if (viewed) {
         root.agent = views[0].target;
         root.files = views[1].target;
         root.home = views[2].target;
         root.tools = tools_path ? views[3].target : NULL;
+        root.packages = packages ? views[4].target : NULL;
     }
     bwrap_sizes(spec, &root.tmp_mib, &root.shm_mib);
-    describe_process(spec->block_network || (config->network && !strcmp(config->network, "none")), hostname,
-                     &v);
-    if (root_describe(&root, &v, err) || seal_arguments(&v, err))
+    bwrap_describe_isolation(spec->block_network || (config->network && !strcmp(config->network, "none")),
+                             hostname, &v);
+    vector_add(&v, "--as-pid-1", "--json-status-fd", NULL);
+    vector_add_printf(&v, "%d", FD_STATUS);
+    if (root_describe(&root, &v, err) || vector_seal(&v, FD_ARGUMENTS, err))
         return -1;
-    size_t n_views = N_ELEMENTS(views) - (tools_path ? 0 : 1);
+    size_t n_views = 3 + (tools_path != NULL) + (packages != NULL);
     return run(config, spec, cgroup, uid, views, viewed ? n_views : 0, &v, ret, err);
 }
 

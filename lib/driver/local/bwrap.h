@@ -4,6 +4,7 @@
 
 #include "lib/driver/driver.h"
 #include "lib/driver/local/cgroup.h"
+#include "lib/driver/local/vector.h"
 
 struct bwrap {
     pid_t pid;
@@ -22,6 +23,8 @@ struct bwrap {
 char *bwrap_find_program(struct error *err);
 char *bwrap_find_agent(const struct config *config, struct error *err);
 
+/* Namespaces, user and a bare environment: what every sandbox has. */
+void bwrap_describe_isolation(bool block_network, const char *hostname, struct vector *v);
 int bwrap_start(const struct config *config, const struct sandbox_spec *spec, const struct cgroup *cgroup,
                 struct bwrap *ret, struct error *err);
 /* Waits for the line that tells the sandbox's PID 1. -1: it ended or deadline_ms (boottime) passed. */

@@ -9,6 +9,7 @@
 #include "lib/driver/local/cgroup.h"
 #include "lib/driver/local/find.h"
 #include "lib/driver/local/guard.h"
+#include "lib/driver/local/packages.h"
 #include "lib/driver/local/probe.h"
 #include "lib/driver/local/tools.h"
 #include "lib/driver/local/watch.h"
@@ -305,4 +306,5 @@ const struct driver driver_local = {
     .enforce = local_enforce,
     .oom_kills = local_oom_kills,
     .capabilities = local_capabilities,
+    .share_packages = packages_bring,
 };

@@ -4,6 +4,7 @@
  * credentials (npmrc, pip.conf, gitconfig, settings.xml). Knows nothing of processes and limits. */
 #include "lib/driver/local/root.h"
 
+#include "lib/driver/local/packages.h"
 #include "lib/driver/local/tools.h"
 
 #include <errno.h>
@@ -172,7 +173,7 @@ static void add_tmpfs(struct vector *v, const char *path, const char *mode, int6
 }
 
 /* Last on PATH: what the host calls otherwise, and what it does not have. */
-static void add_tools(const struct root *root, struct vector *v)
+static int add_tools(const struct root *root, struct vector *v, struct error *err)
 {
     vector_add(v, "--dir", SANDBOX_NAMES, NULL);
     for (size_t i = 0; i < tool_count; i++) {
@@ -184,6 +185,7 @@ static void add_tools(const struct root *root, struct vector *v)
     }
     if (root->tools)
         vector_add(v, "--ro-bind", root->tools, SANDBOX_TOOLS, NULL);
+    return root->packages ? packages_describe(root->packages, v, err) : 0;
 }
 
 int root_describe(const struct root *root, struct vector *v, struct error *err)
@@ -198,12 +200,17 @@ int root_describe(const struct root *root, struct vector *v, struct error *err)
     add_tmpfs(v, "/run", "0755", 16);
     /* A mount of its own: the directory of a mount point could be renamed in /run, a mount point cannot. */
     add_tmpfs(v, "/run/workspace", "0755", 1);
-    vector_add(v, "--ro-bind", root->agent, SANDBOX_AGENT, NULL);
+    if (root->agent)
+        vector_add(v, "--ro-bind", root->agent, SANDBOX_AGENT, NULL);
     if (root->ripgrep)
         vector_add(v, "--ro-bind", root->ripgrep, SANDBOX_RIPGREP, NULL);
-    add_tools(root, v);
-    vector_add(v, "--remount-ro", "/run/workspace", NULL);
-    vector_add(v, "--bind", root->files, SANDBOX_WORKSPACE, "--bind", root->home, SANDBOX_HOME, NULL);
+    if (add_tools(root, v, err))
+        return -1;
+    vector_add(v, "--remount-ro", "/run/workspace", "--bind", root->files, SANDBOX_WORKSPACE, NULL);
+    if (root->home)
+        vector_add(v, "--bind", root->home, SANDBOX_HOME, NULL);
+    else
+        add_tmpfs(v, SANDBOX_HOME, "0700", root->tmp_mib);
     vector_add(v, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", SANDBOX_WORKSPACE, NULL);
     return 0;
 }

@@ -14,9 +14,8 @@
 #define SANDBOX_UID       "1000"
 
 struct root {
-    const char *agent, *files, *home; /* paths outside */
-    const char *tools;                /* the same; NULL = there is no such folder */
-    const char *ripgrep;              /* NULL: there is none */
+    /* Paths outside. agent, ripgrep, tools and packages may be NULL; home too: then it is a tmpfs. */
+    const char *agent, *ripgrep, *files, *home, *tools, *packages;
     const char *hostname;
     int64_t tmp_mib, shm_mib;
 };

@@ -45,23 +45,48 @@ int vector_add_fd(struct vector *v, int fd)
     return v->n_fds++;
 }
 
-int vector_add_file(struct vector *v, int fd, const char *path, struct error *err)
+static int add_file(struct vector *v, int fd, const char *mode, const char *path, struct error *err)
 {
     int number = vector_add_fd(v, fd);
     if (number < 0)
         return error_set(err, ERROR_DRIVER, "too many files for a sandbox");
-    vector_add(v, "--perms", "0444", "--file", NULL);
+    vector_add(v, "--perms", mode, "--file", NULL);
     vector_add_printf(v, "%d", number);
     vector_add(v, path, NULL);
     return 0;
 }
 
-int vector_add_text(struct vector *v, const char *text, const char *path, struct error *err)
+int vector_add_file(struct vector *v, int fd, const char *path, struct error *err)
+{
+    return add_file(v, fd, "0444", path, err);
+}
+
+static int add_text(struct vector *v, const char *text, const char *mode, const char *path, struct error *err)
 {
     int fd = vector_memfd(text, strlen(text));
     if (fd < 0)
         return error_errno(err, ERROR_DRIVER, errno, "cannot make a file for a sandbox");
-    return vector_add_file(v, fd, path, err);
+    return add_file(v, fd, mode, path, err);
+}
+
+int vector_add_text(struct vector *v, const char *text, const char *path, struct error *err)
+{
+    return add_text(v, text, "0444", path, err);
+}
+
+int vector_add_program(struct vector *v, const char *text, const char *path, struct error *err)
+{
+    return add_text(v, text, "0555", path, err);
+}
+
+int vector_seal(struct vector *v, int number, struct error *err)
+{
+    int fd = vector_memfd(v->arguments.data, v->arguments.length);
+    if (fd < 0)
+        return error_errno(err, ERROR_DRIVER, errno, "cannot hand over arguments");
+    close(v->fds[number]);
+    v->fds[number] = fd;
+    return 0;
 }
 
 int vector_memfd(const void *data, size_t length)

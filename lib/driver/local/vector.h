@@ -24,7 +24,11 @@ void vector_add_printf(struct vector *v, const char *format, ...) PRINTF_LIKE(2,
 int vector_add_fd(struct vector *v, int fd);
 /* A read-only file at path inside, copied from fd, which is taken. */
 int vector_add_file(struct vector *v, int fd, const char *path, struct error *err);
+/* The same, executable. */
+int vector_add_program(struct vector *v, const char *text, const char *path, struct error *err);
 int vector_add_text(struct vector *v, const char *text, const char *path, struct error *err);
+/* The arguments so far become descriptor number of the program, in the place of what stands there. */
+int vector_seal(struct vector *v, int number, struct error *err);
 /* A memfd with these bytes, read from its start; -1 and errno. */
 int vector_memfd(const void *data, size_t length);
 
