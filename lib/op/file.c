@@ -55,6 +55,8 @@ json_t *file_result(const struct call *call, const struct file_member *members)
     json_t *result = json_pack("{s:s}", "workspace_id", text_of(call->workspace, "workspace_id"));
     for (; members->name; members++) {
         json_t *value = json_object_get(call->kept, members->name);
+        if (!value && !members->otherwise)
+            continue;
         json_object_set_new(result, members->name,
                             value ? json_incref(value)
                                   : json_loads(members->otherwise, JSON_DECODE_ANY, NULL));

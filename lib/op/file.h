@@ -19,7 +19,20 @@
     {                                                                                                        \
         member, FIELD_STRING, .required = true, FIELD_RANGE(1, 4095), .format = &format_no_nul, .text = said \
     }
-#define FILE_PATH_TEXT "relative to /workspace, or absolute inside of it; no '..'."
+/* Names of files are bytes, and what clients say is UTF-8. In answers such a name is shown with U+FFFD, beside
+ * a member "..._base64" with its exact bytes; any path of a client may be base64: and those (the agent's
+ * path.h). All operations that take or tell paths keep to this. */
+#define FILE_PATH_TEXT                                                                                       \
+    "relative to /workspace, or absolute inside of it; no '..'. Where it is not UTF-8: base64: and a "       \
+    "path_base64."
+#define RESULT_EXACT(member)                                                                                 \
+    {                                                                                                        \
+        member "_base64", FIELD_STRING, .text = "Its exact bytes, where those are not UTF-8."                \
+    }
+#define RESULT_EXACT_PATH                                                                                    \
+    RESULT_TEXT0("path_base64",                                                                              \
+                 "Its exact path from /workspace on, where that is not UTF-8, else null: base64: and this "  \
+                 "is taken as a path.")
 #define ROW_FILEPATH   ROW_PATH("filepath", "The file: " FILE_PATH_TEXT)
 #define ROW_IF_MATCH                                                                                         \
     {                                                                                                        \
@@ -55,7 +68,8 @@ void file_set_room(json_t *request, const struct keeper_call *call, const json_t
  * is shown as \xNN. entry's member, and member_base64 where it is there. */
 void file_append_name(struct buffer *out, const json_t *entry, const char *member);
 
-/* The agent's members in the order of the result; JSON text for those that it left out. NULL-ended. */
+/* The agent's members in the order of the result; JSON text for those that it left out, NULL = left out too.
+ * NULL-ended. */
 struct file_member {
     const char *name, *otherwise;
 };

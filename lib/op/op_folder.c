@@ -22,6 +22,7 @@ static const char *const entry_types[] = { "file", "directory", "link", "other",
 static const struct field entry_rows[] = {
     RESULT_TEXT("name", "Its name; bytes that are not UTF-8 are shown as U+FFFD."),
     RESULT_TEXT0("name_base64", "Its exact name where that is not UTF-8, else null."),
+    RESULT_EXACT_PATH,
     { "type", FIELD_STRING, .required = true, .choices = entry_types, .text = "What it is." },
     RESULT_BOOL("directory", "It is a folder, or a link to one inside of the workspace."),
     RESULT_INT("size", "Its bytes."),
@@ -53,10 +54,10 @@ static json_t *show_entry(const json_t *kept)
 {
     char modified[CLOCK_TEXT_SIZE];
     clock_format(integer_of(kept, "modified_us"), modified);
-    return json_pack("{s:O?, s:s?, s:O?, s:b, s:I, s:s}", "name", json_object_get(kept, "name"),
-                     "name_base64", text_of(kept, "name_base64"), "type", json_object_get(kept, "type"),
-                     "directory", is_true(kept, "directory"), "size", (json_int_t)integer_of(kept, "size"),
-                     "modified_at", modified);
+    return json_pack("{s:O?, s:s?, s:s?, s:O?, s:b, s:I, s:s}", "name", json_object_get(kept, "name"),
+                     "name_base64", text_of(kept, "name_base64"), "path_base64", text_of(kept, "path_base64"),
+                     "type", json_object_get(kept, "type"), "directory", is_true(kept, "directory"), "size",
+                     (json_int_t)integer_of(kept, "size"), "modified_at", modified);
 }
 
 static void show_list(struct call *call, const json_t *entries)
@@ -67,6 +68,8 @@ static void show_list(struct call *call, const json_t *entries)
     json_array_foreach(entries, index, entry) {
         buffer_printf(&text, "%s[%c] ", index ? "\n" : "", is_true(entry, "directory") ? 'D' : 'F');
         file_append_name(&text, entry, "name");
+        if (is_given(entry, "path_base64"))
+            buffer_printf(&text, " (base64:%s)", text_of(entry, "path_base64"));
     }
     if (json_array_size(entries) == 0)
         buffer_append_text(&text, "Directory is empty.");
@@ -128,6 +131,7 @@ static const struct field make_params[] = {
 static const struct field make_result[] = {
     RESULT_WORKSPACE_ID,
     RESULT_TEXT("path", "The folder, from /workspace on."),
+    RESULT_EXACT("path"),
     RESULT_BOOL("created", "False: it was there before."),
     FIELD_END,
 };
@@ -143,9 +147,9 @@ static int make_keep(struct keeper_call *call, const json_t *in, json_t **ret, s
 
 static int make_run(struct call *call, struct error *err)
 {
-    static const struct file_member members[] = { { "path", "\"\"" },
-                                                  { "created", "false" },
-                                                  { NULL, NULL } };
+    static const struct file_member members[] = {
+        { "path", "\"\"" }, { "path_base64", NULL }, { "created", "false" }, { NULL, NULL }
+    };
     (void)err;
     call->result = file_result(call, members);
     return OP_DONE;
@@ -181,6 +185,8 @@ static const struct field move_result[] = {
     RESULT_WORKSPACE_ID,
     RESULT_TEXT("source", "From where, from /workspace on."),
     RESULT_TEXT("destination", "Where it is now."),
+    RESULT_EXACT("source"),
+    RESULT_EXACT("destination"),
     RESULT_BOOL("replaced", "Something was there before."),
     FIELD_END,
 };
@@ -199,7 +205,8 @@ static int move_keep(struct keeper_call *call, const json_t *in, json_t **ret, s
 static int move_run(struct call *call, struct error *err)
 {
     static const struct file_member members[] = {
-        { "source", "\"\"" }, { "destination", "\"\"" }, { "replaced", "false" }, { NULL, NULL }
+        { "source", "\"\"" },           { "destination", "\"\"" }, { "source_base64", NULL },
+        { "destination_base64", NULL }, { "replaced", "false" },   { NULL, NULL },
     };
     (void)err;
     call->result = file_result(call, members);
@@ -234,6 +241,7 @@ static const struct field remove_params[] = {
 static const struct field remove_result[] = {
     RESULT_WORKSPACE_ID,
     RESULT_TEXT("path", "What it was, from /workspace on."),
+    RESULT_EXACT("path"),
     RESULT_BOOL("removed", "It is gone."),
     RESULT_BOOL("recursive", "As it was asked for."),
     FIELD_END,
@@ -251,9 +259,9 @@ static int remove_keep(struct keeper_call *call, const json_t *in, json_t **ret,
 
 static int remove_run(struct call *call, struct error *err)
 {
-    static const struct file_member members[] = { { "path", "\"\"" },
-                                                  { "removed", "false" },
-                                                  { NULL, NULL } };
+    static const struct file_member members[] = {
+        { "path", "\"\"" }, { "path_base64", NULL }, { "removed", "false" }, { NULL, NULL }
+    };
     (void)err;
     call->result = file_result(call, members);
     json_object_set(call->result, "recursive", json_object_get(call->in, "recursive"));

@@ -157,6 +157,7 @@ static const struct field upload_params[] = {
 static const struct field upload_result[] = {
     RESULT_WORKSPACE_ID,
     RESULT_TEXT("path", "The file, from /workspace on."),
+    RESULT_EXACT("path"),
     RESULT_INT("size", "Bytes written."),
     RESULT_TEXT("hash", "Of the content: its ETag."),
     RESULT_BOOL("created", "There was no such file before."),
@@ -186,12 +187,8 @@ static int upload_keep(struct keeper_call *call, const json_t *in, json_t **ret,
 static int upload_run(struct call *call, struct error *err)
 {
     static const struct file_member members[] = {
-        { "path", "\"\"" },
-        { "size", "0" },
-        { "hash", "\"\"" },
-        { "created", "false" },
-        { "hard_link_broken", "false" },
-        { NULL, NULL },
+        { "path", "\"\"" },     { "path_base64", NULL },         { "size", "0" }, { "hash", "\"\"" },
+        { "created", "false" }, { "hard_link_broken", "false" }, { NULL, NULL },
     };
     (void)err;
     call->result = file_result(call, members);

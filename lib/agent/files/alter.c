@@ -1,5 +1,6 @@
 /* Owns what changes names and not contents: folders made, things moved and removed. */
 #include "lib/agent/files/call.h"
+#include "lib/agent/search/names.h"
 #include "lib/base/io.h"
 
 #include <errno.h>
@@ -34,7 +35,8 @@ int file_make_directory(struct file_call_context *call, json_t **ret, struct err
         return path_fail(err, errno, path, "cannot be made");
     if (place.exists && !S_ISDIR(place.stat.st_mode))
         return error_set(err, ERROR_CONFLICT, "'%.200s' is %s", path, path_kind(place.stat.st_mode));
-    *ret = json_pack("{s:s, s:b}", "path", place.shown, "created", created);
+    *ret = json_pack("{s:b}", "created", created);
+    names_put(*ret, "path", place.shown, strlen(place.shown));
     return 0;
 }
 
@@ -74,7 +76,9 @@ int file_move(struct file_call_context *call, json_t **ret, struct error *err)
         return fail_to_move(source, destination, EEXIST, err);
     if (rename_place(&from, &to, overwrite) < 0)
         return fail_to_move(source, destination, errno, err);
-    *ret = json_pack("{s:s, s:s, s:b}", "source", from.shown, "destination", to.shown, "replaced", to.exists);
+    *ret = json_pack("{s:b}", "replaced", to.exists);
+    names_put(*ret, "source", from.shown, strlen(from.shown));
+    names_put(*ret, "destination", to.shown, strlen(to.shown));
     return 0;
 }
 
@@ -101,6 +105,7 @@ int file_remove(struct file_call_context *call, json_t **ret, struct error *err)
         not_the_root(&place, path, err) < 0 ||
         remove_place(&place, path, file_call_flag(call, "recursive"), err) < 0)
         return -1;
-    *ret = json_pack("{s:s, s:b}", "path", place.shown, "removed", 1);
+    *ret = json_pack("{s:b}", "removed", 1);
+    names_put(*ret, "path", place.shown, strlen(place.shown));
     return 0;
 }

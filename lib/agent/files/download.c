@@ -3,6 +3,7 @@
  * ends the call as broken, so that nobody takes a mixture for a file. */
 #include "lib/agent/files/call.h"
 #include "lib/agent/files/tag.h"
+#include "lib/agent/search/names.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -101,10 +102,11 @@ static int download(struct file_call_context *call, int fd, struct download *d, 
     const char *tag = check_conditions(call, d, err) < 0 ? NULL : tag_text(&d->tag, err);
     if (!tag)
         return -1;
-    json_auto_t *head = json_pack("{s:s, s:I, s:s, s:I, s:I, s:b, s:b, s:b}", "path", shown, "size",
-                                  (json_int_t)d->stat.st_size, "tag", tag, "first", (json_int_t)d->first,
-                                  "length", (json_int_t)d->length, "partial", d->partial, "known", d->known,
-                                  "unsatisfiable", d->unsatisfiable);
+    json_auto_t *head =
+        json_pack("{s:I, s:s, s:I, s:I, s:b, s:b, s:b}", "size", (json_int_t)d->stat.st_size, "tag", tag,
+                  "first", (json_int_t)d->first, "length", (json_int_t)d->length, "partial", d->partial,
+                  "known", d->known, "unsatisfiable", d->unsatisfiable);
+    names_put(head, "path", shown, strlen(shown));
     file_call_reply(call, head, NULL);
     if (d->known || d->unsatisfiable || file_call_flag(call, "head_only"))
         return 0;

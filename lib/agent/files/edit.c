@@ -8,6 +8,7 @@
 #include "lib/agent/files/content.h"
 #include "lib/agent/files/replace.h"
 #include "lib/agent/files/validate.h"
+#include "lib/agent/search/names.h"
 #include "lib/base/io.h"
 
 #include <errno.h>
@@ -142,10 +143,12 @@ static json_t *answer(const struct file_call_context *call, struct editing *e, b
 {
     char hash[SHA256_TEXT_SIZE];
     hash_of(&e->result.bytes, hash);
-    return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:s, s:o}", "path", e->place.shown, "changed", changed,
-                     "exact", (json_int_t)e->result.exact, "fuzzy", (json_int_t)e->result.fuzzy, "replaced",
-                     (json_int_t)e->result.replaced, "size", (json_int_t)e->result.bytes.length, "hash", hash,
-                     "diff", diff_of(call, e));
+    json_t *ret = json_pack("{s:b, s:I, s:I, s:I, s:I, s:s, s:o}", "changed", changed, "exact",
+                            (json_int_t)e->result.exact, "fuzzy", (json_int_t)e->result.fuzzy, "replaced",
+                            (json_int_t)e->result.replaced, "size", (json_int_t)e->result.bytes.length,
+                            "hash", hash, "diff", diff_of(call, e));
+    names_put(ret, "path", e->place.shown, strlen(e->place.shown));
+    return ret;
 }
 
 static int edit_file(const struct file_call_context *call, struct editing *e, json_t **ret, struct error *err)

@@ -46,7 +46,7 @@ static size_t read_around(const struct grep *grep, struct ripgrep_message *m, ui
     _cleanup_place_ struct place place = PLACE_INIT;
     const char *path = buffer_text(&m->path) + path_offset(m);
     uint64_t inside = (uint64_t)m->start - from;
-    if (m->offset < 0 || path_find_existing(&folder, path, 0, &place, NULL) < 0)
+    if (m->offset < 0 || path_find_existing(&folder, path, PATH_EXACT, &place, NULL) < 0)
         return 0;
     _cleanup_close_ int fd = path_open_file(&place, path, O_RDONLY, &stat, NULL);
     ssize_t got = fd < 0 ? -1 : pread(fd, to, size, m->offset + (off_t)from);

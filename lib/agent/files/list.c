@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#define ENTRY_COST 110 /* of an entry in the answer, without its name */
+#define ENTRY_COST 130 /* of an entry in the answer, without its name */
 
 /* key: 'D' or 'F', then the name: entries sort by it. */
 struct listing {
@@ -33,7 +33,7 @@ static bool leads_to_folder(const struct listing *l, const char *name)
 {
     _cleanup_place_ struct place place = PLACE_INIT;
     _cleanup_free_ char *path = xasprintf("%s/%s", l->place.shown, name);
-    return path_find(&l->call->root, path, 0, &place, NULL) == 0 && place.exists &&
+    return path_find(&l->call->root, path, PATH_EXACT, &place, NULL) == 0 && place.exists &&
            S_ISDIR(place.stat.st_mode);
 }
 
@@ -85,12 +85,32 @@ static const char *type_name(mode_t mode)
     return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "link" : "other";
 }
 
-static json_t *describe(int fd, const char *key)
+/* In a folder whose own path is not UTF-8, no name of it can be addressed otherwise. */
+static void put_address(const struct listing *l, json_t *entry, const char *name)
+{
+    bool at_root = strcmp(l->place.shown, ".") == 0;
+    _cleanup_buffer_ struct buffer exact = BUFFER_INIT;
+    _cleanup_free_ char *path = at_root ? xstrdup(name) : xasprintf("%s/%s", l->place.shown, name);
+    if (utf8_is_valid(path, strlen(path)))
+        return;
+    buffer_append_base64(&exact, path, strlen(path));
+    json_object_set_new(entry, "path_base64", json_string(buffer_text(&exact)));
+}
+
+/* What its bytes take in the answer, beside its name as it is shown. */
+static size_t address_cost(const struct listing *l, const char *name)
+{
+    bool plain = utf8_is_valid(name, strlen(name)) && utf8_is_valid(l->place.shown, strlen(l->place.shown));
+    return plain ? 0 : 3 * (strlen(name) + strlen(l->place.shown)) + 40;
+}
+
+static json_t *describe(const struct listing *l, int fd, const char *key)
 {
     struct stat stat = { 0 };
     bool known = fstatat(fd, key + 1, &stat, AT_SYMLINK_NOFOLLOW) == 0;
     json_t *entry = json_object();
     names_put(entry, "name", key + 1, strlen(key + 1));
+    put_address(l, entry, key + 1);
     json_object_set_new(entry, "directory", json_boolean(key[0] == 'D'));
     json_object_set_new(entry, "type", json_string(known ? type_name(stat.st_mode) : "other"));
     json_object_set_new(entry, "size", json_integer(stat.st_size));
@@ -126,18 +146,20 @@ static json_t *page(const struct listing *l, int fd, size_t first, size_t limit,
     size_t times = file_call_flag(l->call, "twice") ? 2 : 1, at = first, used = 0;
     json_t *entries = json_array();
     for (; at < l->count && at - first < limit; at++) {
-        used += times * (ENTRY_COST + 2 * utf8_json_size(l->keys[at], strlen(l->keys[at])));
+        used += times * (ENTRY_COST + 2 * utf8_json_size(l->keys[at], strlen(l->keys[at])) +
+                         address_cost(l, l->keys[at] + 1));
         if (used > room && at > first)
             break;
-        json_array_append_new(entries, describe(fd, l->keys[at]));
+        json_array_append_new(entries, describe(l, fd, l->keys[at]));
     }
     _cleanup_buffer_ struct buffer last = BUFFER_INIT;
     bool more = at < l->count && at > first;
     if (more)
         buffer_append_base64(&last, l->keys[at - 1], strlen(l->keys[at - 1]));
-    return json_pack("{s:s, s:o, s:I, s:o}", "path", l->place.shown, "entries", entries, "total",
-                     (json_int_t)l->count, "next_cursor",
-                     more ? json_string(buffer_text(&last)) : json_null());
+    json_t *ret = json_pack("{s:o, s:I, s:o}", "entries", entries, "total", (json_int_t)l->count,
+                            "next_cursor", more ? json_string(buffer_text(&last)) : json_null());
+    names_put(ret, "path", l->place.shown, strlen(l->place.shown));
+    return ret;
 }
 
 static int list(struct listing *l, json_t **ret, struct error *err)

@@ -3,6 +3,7 @@
  * which only links may contain, walks down anew. */
 #include "lib/agent/files/path.h"
 
+#include "lib/base/base64.h"
 #include "lib/base/buffer.h"
 
 #include <errno.h>
@@ -296,10 +297,26 @@ static int check(const char *path, struct error *err)
     return 0;
 }
 
-int path_find(const struct path_root *root, const char *path, unsigned flags, struct place *ret,
-              struct error *err)
+static int decode(const char *path, struct buffer *ret, struct error *err)
 {
-    struct walk w = { .root = root, .path = path, .flags = flags, .folder = -1, .place = ret };
+    _cleanup_free_ char *text = xasprintf("%s==", path);
+    size_t length = strlen(path);
+    for (char *at = text; *at; at++)
+        *at = *at == '-' ? '+' : *at == '_' ? '/' : *at;
+    size_t padded = strchr(path, '=') ? length : length + (4 - length % 4) % 4;
+    if (length % 4 == 1 || !base64_decode(text, padded, ret) ||
+        (ret->length > 0 && memchr(ret->data, '\0', ret->length)))
+        return error_set(err, ERROR_INVALID,
+                         "'" PATH_ESCAPE "%.200s' is no base64 of a path; a name that begins so is written "
+                         "./" PATH_ESCAPE "...",
+                         path);
+    return 0;
+}
+
+static int find(const struct path_root *root, const char *path, const char *said, unsigned flags,
+                struct place *ret, struct error *err)
+{
+    struct walk w = { .root = root, .path = said, .flags = flags, .folder = -1, .place = ret };
     if (check(path, err) < 0)
         return -1;
     int rc = begin_at_root(&w, err) < 0 || set_rest(&w, path, err) < 0 ? -1 : walk(&w, err);
@@ -307,6 +324,18 @@ int path_find(const struct path_root *root, const char *path, unsigned flags, st
     buffer_free(&w.resolved);
     buffer_free(&w.rest);
     return rc;
+}
+
+int path_find(const struct path_root *root, const char *path, unsigned flags, struct place *ret,
+              struct error *err)
+{
+    static const char escape[] = PATH_ESCAPE;
+    _cleanup_buffer_ struct buffer exact = BUFFER_INIT;
+    if (flags & PATH_EXACT || strncmp(path, escape, sizeof escape - 1) != 0)
+        return find(root, path, path, flags, ret, err);
+    if (decode(path + sizeof escape - 1, &exact, err) < 0)
+        return -1;
+    return find(root, buffer_text(&exact), path, flags, ret, err);
 }
 
 int path_find_existing(const struct path_root *root, const char *path, unsigned flags, struct place *ret,

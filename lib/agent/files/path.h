@@ -18,7 +18,12 @@ struct path_root {
 enum path_flag {
     PATH_THE_LINK = 1 << 0,     /* where the last component is a link, that itself */
     PATH_MAKE_PARENTS = 1 << 1, /* missing folders before the last component are made */
+    PATH_EXACT = 1 << 2,        /* no client's words, but bytes as they are */
 };
+
+/* A client's words are UTF-8, names are not: a path that begins so goes on as the base64 of its bytes (RFC
+ * 4648, section 4 or 5, with or without padding). A name that begins so itself is written ./base64:... */
+#define PATH_ESCAPE "base64:"
 
 /* Where a path leads. */
 struct place {

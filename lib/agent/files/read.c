@@ -3,6 +3,7 @@
  * only what may be answered is kept. Lines end with \n and nothing else, as for sed and wc. */
 #include "lib/agent/files/call.h"
 #include "lib/agent/files/content.h"
+#include "lib/agent/search/names.h"
 #include "lib/base/utf8.h"
 
 #include <errno.h>
@@ -174,9 +175,11 @@ static json_t *basics(const struct reading *r, const char *shown)
     struct sha256 hash = r->hash;
     char text[SHA256_TEXT_SIZE];
     sha256_end(&hash, text);
-    return json_pack("{s:s, s:I, s:s, s:I, s:b}", "path", shown, "size", (json_int_t)r->size, "hash", text,
-                     "total_lines", (json_int_t)(r->line + r->mid_line), "bom",
-                     content_mark(r->head, r->head_length) > 0);
+    json_t *ret =
+        json_pack("{s:I, s:s, s:I, s:b}", "size", (json_int_t)r->size, "hash", text, "total_lines",
+                  (json_int_t)(r->line + r->mid_line), "bom", content_mark(r->head, r->head_length) > 0);
+    names_put(ret, "path", shown, strlen(shown));
+    return ret;
 }
 
 /* Bytes of a page that is not UTF-8 are told beside it, so that it has a third of the room. */

@@ -130,7 +130,7 @@ static const char *type_name(mode_t mode)
 static bool leads_to_folder(const struct search *s, const char *path)
 {
     _cleanup_place_ struct place place = PLACE_INIT;
-    return path_find(&s->call->root, path, 0, &place, NULL) == 0 && place.exists &&
+    return path_find(&s->call->root, path, PATH_EXACT, &place, NULL) == 0 && place.exists &&
            S_ISDIR(place.stat.st_mode);
 }
 

@@ -7,6 +7,7 @@
 #include "lib/agent/files/replace.h"
 #include "lib/agent/files/tag.h"
 #include "lib/agent/files/validate.h"
+#include "lib/agent/search/names.h"
 #include "lib/base/io.h"
 
 #include <errno.h>
@@ -102,8 +103,10 @@ static json_t *answer(const struct writing *w)
     struct sha256 hash = w->hash;
     bool breaks = w->place.exists && w->place.stat.st_nlink > 1;
     sha256_end(&hash, text);
-    return json_pack("{s:s, s:I, s:s, s:b, s:b}", "path", w->place.shown, "size", (json_int_t)w->size, "hash",
-                     text, "created", !w->place.exists, "hard_link_broken", breaks);
+    json_t *ret = json_pack("{s:I, s:s, s:b, s:b}", "size", (json_int_t)w->size, "hash", text, "created",
+                            !w->place.exists, "hard_link_broken", breaks);
+    names_put(ret, "path", w->place.shown, strlen(w->place.shown));
+    return ret;
 }
 
 static int put(const struct writing *w, int fd, const char *data, size_t length, struct error *err)
