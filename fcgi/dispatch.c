@@ -125,7 +125,8 @@ int dispatch_fill(struct flight *f, struct call *call, struct error *err)
                            .idempotency_key = f->key,
                            .form = f->form,
                            .pieces = f->form == CALL_REST && f->sink->piece != NULL,
-                           .going_on = f->going_on };
+                           .going_on = f->going_on,
+                           .may_work = f->may_work };
     if ((f->op->flags & OP_ON_WORKSPACE) && !f->workspace && load_workspace(f, &f->workspace, err) < 0)
         return -1;
     call->in = STEAL(f->in);

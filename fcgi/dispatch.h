@@ -28,6 +28,7 @@ struct service {
     struct mcp_tools *tools;     /* mcp/tools.c */
     struct waiting *waiting;     /* wait.c */
     struct streaming *streaming; /* stream.c */
+    struct aways *aways;         /* away.c */
     struct turns *turns;
     bool draining;
     bool checks_results; /* LOG_LEVEL=debug */
@@ -88,7 +89,9 @@ struct flight {
     void *memo;
     struct call_work *work; /* that is done, for the next run */
     struct away *away;      /* away.c: a helper thread works for it */
-    struct raw *raw;        /* of OP_RAW */
+    bool waits_for_room;    /* away.c: until it may have such work */
+    bool may_work;
+    struct raw *raw; /* of OP_RAW */
     uint64_t number; /* of the keeper's answer that it waits for; 0 = none */
     int64_t started_us;
     char workspace_id[ID_SIZE], exec_id[ID_SIZE]; /* for the log and for parking */
@@ -113,8 +116,8 @@ void dispatch_drained(struct flight *f);
 void dispatch_body(struct flight *f, const char *data, size_t length, bool last);
 
 /* ---- for wait.c, stream.c, away.c and raw.c ---- */
-/* Fills call for a run of f's operation; in, kept, memo and work are moved from f, the workspace is loaded anew
- * where f has none. */
+/* Fills call for a run of f's operation; in, kept, memo and work are moved from f, the workspace is loaded
+ * anew where f has none. */
 int dispatch_fill(struct flight *f, struct call *call, struct error *err);
 /* Runs the worker's half; after OP_DONE call->body is the text. */
 int dispatch_run(struct service *s, struct call *call, struct error *err);

@@ -3,6 +3,7 @@
 #include "fcgi/service.h"
 
 #include "fcgi/audited.h"
+#include "fcgi/away.h"
 #include "fcgi/dispatch.h"
 #include "fcgi/documents.h"
 #include "fcgi/mcp/mcp.h"
@@ -76,6 +77,7 @@ struct service *service_new(struct loop *l, const struct config *config, struct 
     s->waiting = wait_new(s);
     sweep(s);
     s->streaming = streaming_new(s);
+    s->aways = aways_new(s);
     s->checks_results = log_enabled(LOG_LEVEL_DEBUG);
     return s;
 }
@@ -88,6 +90,7 @@ void service_free(struct service *s)
     wait_free(s->waiting);
     loop_timer_stop(s->loop, &s->client_timer);
     streaming_free(s->streaming);
+    aways_free(s->aways);
     turns_free(s->turns);
     loop_unwatch(s->client_watch);
     keeper_client_free(s->client);

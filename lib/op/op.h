@@ -74,7 +74,8 @@ struct op {
      * when it is its turn and the client has taken this one; from then on it must not fail, and with
      * call->last set it ends the answer where it is. A piece is a millisecond of work at most. OP_AWAY, also
      * with call->last set, of calls that are parked alone: call->work is done by a helper thread, and it is
-     * called again with it. */
+     * called again with it. Without call->may_work it returns it with no work: it is called again when there
+     * is room, and reads what the work is about only then. */
     int (*run)(struct call *call, struct error *err);
     /* Optional: rules between fields, before anything else happens (ERROR_INVALID); may change in
      * (normalising). */
@@ -111,10 +112,11 @@ struct call {
                                 CALL_MCP apart); "" = alone */
     } park;
     bool last;
-    bool pieces;   /* a large answer may be made in pieces: OP_MORE */
-    bool going_on; /* the first of them is out */
-    void *memo;    /* the handler's own between calls; freed with free() */
+    bool pieces;            /* a large answer may be made in pieces: OP_MORE */
+    bool going_on;          /* the first of them is out */
+    void *memo;             /* the handler's own between calls; freed with free() */
     struct call_work *work; /* of OP_AWAY: owned; there again once it is done */
+    bool may_work;
 };
 void call_clear(struct call *call);
 

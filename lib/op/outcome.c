@@ -6,8 +6,8 @@
 #include "lib/base/process.h"
 #include "lib/op/render.h"
 
-/* OP_DONE: answer now; *ret is the workspace's logs. */
-static int wait_for_end(struct call *call, struct events_reader **ret, struct error *err)
+/* OP_DONE: answer now; *ret is the workspace's logs, *ret_bytes how long the exec's is. */
+static int wait_for_end(struct call *call, struct events_reader **ret, uint64_t *ret_bytes, struct error *err)
 {
     const char *exec_id = text_of(call->kept, "exec_id");
     struct events_reader *reader = call_reader(call, exec_id, err);
@@ -22,7 +22,8 @@ static int wait_for_end(struct call *call, struct events_reader **ret, struct er
         call->park.deadline_ms =
             now + (int64_t)(json_number_value(json_object_get(call->in, "wait_seconds")) * 1000);
     *ret = reader;
-    if (head.exit_seq > 0 || call->last || now >= call->park.deadline_ms)
+    *ret_bytes = head.log_bytes;
+    if (head.exit_seq > 0 || call->last || call->may_work || now >= call->park.deadline_ms)
         return OP_DONE;
     snprintf(call->park.exec_id, sizeof call->park.exec_id, "%s", exec_id);
     return OP_PARKED;
@@ -30,7 +31,8 @@ static int wait_for_end(struct call *call, struct events_reader **ret, struct er
 
 /* ---- what it wrote ---- */
 
-#define CONDENSED_HERE (16u << 10) /* two milliseconds at the very worst; what is longer goes to the thread */
+#define CONDENSED_HERE (16u << 10) /* two milliseconds at the very worst; what is longer goes to the thread  \
+                                    */
 
 struct outcome {
     struct call_work work;
@@ -63,23 +65,37 @@ static struct outcome *outcome_new(const struct output_request *request, const c
     return o;
 }
 
+/* Short output is condensed at once; what is long is read when there is room for it, and condensed away. */
+static int read_outcome(struct call *call, const struct output_request *request, struct outcome **ret,
+                        struct error *err)
+{
+    struct events_reader *reader;
+    uint64_t bytes;
+    int rc = wait_for_end(call, &reader, &bytes, err);
+
+    if (rc != OP_DONE)
+        return rc;
+    if (request->compact && bytes > CONDENSED_HERE && !call->may_work)
+        return OP_AWAY;
+    struct outcome *o = *ret = outcome_new(request, text_of(call->kept, "exec_id"));
+    call->work = &o->work;
+    if (output_read(reader, &o->request, &o->output, err) < 0)
+        return exec_not_found(o->exec_id, err);
+    if (request->compact && output_size(&o->output) > CONDENSED_HERE)
+        return OP_AWAY;
+    output_condense(&o->output, &o->request);
+    return OP_DONE;
+}
+
 int outcome_collect(struct call *call, const struct output_request *request, const struct output **ret,
                     struct error *err)
 {
     struct outcome *o = (struct outcome *)call->work;
-    struct events_reader *reader;
-    int rc = o ? OP_DONE : wait_for_end(call, &reader, err);
 
-    if (rc != OP_DONE)
-        return rc;
     if (!o) {
-        o = outcome_new(request, text_of(call->kept, "exec_id"));
-        call->work = &o->work;
-        if (output_read(reader, &o->request, &o->output, err) < 0)
-            return exec_not_found(o->exec_id, err);
-        if (request->compact && output_size(&o->output) > CONDENSED_HERE)
-            return OP_AWAY;
-        output_condense(&o->output, &o->request);
+        int rc = read_outcome(call, request, &o, err);
+        if (rc != OP_DONE)
+            return rc;
     }
     output_show(&o->output, &o->request);
     *ret = &o->output;

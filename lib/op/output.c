@@ -251,18 +251,6 @@ void output_show(struct output *output, const struct output_request *request)
     ends_clear(&output->ends);
 }
 
-/* ---- all ---- */
-
-int output_collect(struct events_reader *reader, const struct output_request *request, struct output *ret,
-                   struct error *err)
-{
-    if (output_read(reader, request, ret, err) < 0)
-        return -1;
-    output_condense(ret, request);
-    output_show(ret, request);
-    return 0;
-}
-
 void output_clear(struct output *output)
 {
     ends_clear(&output->ends);

@@ -33,9 +33,6 @@ size_t output_size(const struct output *output);
 /* Pure, and slow for what is long. Nothing without compact. */
 void output_condense(struct output *output, const struct output_request *request);
 void output_show(struct output *output, const struct output_request *request);
-/* All three. */
-int output_collect(struct events_reader *reader, const struct output_request *request, struct output *ret,
-                   struct error *err);
 void output_clear(struct output *output);
 #define _cleanup_output_ __attribute__((cleanup(output_clear)))
 

@@ -190,18 +190,25 @@ static void read_back(struct page_request request)
     }
 }
 
-static void check_output(size_t max_bytes, bool twice)
+static void check_output(size_t max_bytes, bool twice, bool compact)
 {
-    struct output_request request = {
-        .exec_id = head.id, .max_bytes = max_bytes, .max_chars = 5000, .twice = twice
-    };
+    struct output_request request = { .exec_id = head.id,
+                                      .max_bytes = max_bytes,
+                                      .max_chars = 5000,
+                                      .twice = twice,
+                                      .compact = compact,
+                                      .max_raw = compact ? 3000 : 0 };
     struct output output = { 0 };
     size_t size = 0;
-    holds(output_collect(events_writer_reader(writer), &request, &output, NULL) == 0);
+    holds(output_read(events_writer_reader(writer), &request, &output, NULL) == 0);
+    output_condense(&output, &request);
+    output_show(&output, &request);
     for (int i = 0; i < 2; i++) {
         const struct buffer *stream = &output.streams[i];
         size += stream->length > 0 ? utf8_json_size(stream->data, stream->length) : 0;
-        holds(output.truncated[i] ||
+        holds(!compact || stream->length <= 3000);
+        holds(!output.condensed[i] || output.truncated[i] || stream->length < written[i].length);
+        holds(output.truncated[i] || output.condensed[i] ||
               (stream->length == written[i].length &&
                (stream->length == 0 || !memcmp(stream->data, written[i].data, stream->length))));
     }
@@ -223,6 +230,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     open_store();
     write_exec(&in);
     read_back(request);
-    check_output(request.max_bytes < 4096 ? 4096 : request.max_bytes, request.twice);
+    for (int compact = 0; compact < 2; compact++)
+        check_output(request.max_bytes < 4096 ? 4096 : request.max_bytes, request.twice, compact);
     return 0;
 }
