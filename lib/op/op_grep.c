@@ -67,7 +67,6 @@ static const struct field grep_result[] = {
     RESULT_TEXT("path", "As it was asked for."),
     { "files", FIELD_ARRAY, .required = true, .items = &file_row, .text = "In order, folder by folder." },
     RESULT_INT("matches", "Matching lines in this page."),
-    RESULT_INT("files_searched", "Files looked into for this page."),
     RESULT_INT("binary_files", "Files that match and are binary: their lines are not shown."),
     { "binary", FIELD_ARRAY, .required = true, .items = &binary_row, .text = "The first 20 of those." },
     RESULT_INT("unreadable", "Files and folders that could not be read."),
@@ -187,9 +186,11 @@ static void show_files(struct call *call)
 
 static int grep_run(struct call *call, struct error *err)
 {
-    static const struct file_member members[] = { { "matches", "0" },        { "files_searched", "0" },
-                                                  { "binary_files", "0" },   { "unreadable", "0" },
-                                                  { "next_cursor", "null" }, { NULL, NULL } };
+    static const struct file_member members[] = { { "matches", "0" },
+                                                  { "binary_files", "0" },
+                                                  { "unreadable", "0" },
+                                                  { "next_cursor", "null" },
+                                                  { NULL, NULL } };
     const char *over = text_of(call->kept, "over");
     (void)err;
     call->result = json_pack("{s:s, s:O, s:O, s:o}", "workspace_id", text_of(call->workspace, "workspace_id"),

@@ -92,6 +92,63 @@ static void bench_folder(void)
     samples_free(&listing);
 }
 
+/* ---- searches ---- */
+
+/* 20 x 25 folders of 100 files of 60 lines; in ten of those a line more. */
+#define TREE                                                                                                 \
+    "mkdir -p tree/m{0..19}/d{0..24} && cd tree && awk 'BEGIN {"                                             \
+    " for (l = 0; l < 60; l++) text = text \"static const int value = offset + length; return self;\\n\";"   \
+    " for (d = 0; d < 500; d++) for (f = 0; f < 100; f++) {"                                                 \
+    " name = \"m\" d % 20 \"/d\" int(d / 20) \"/f\" f \".c\"; printf \"%s\", text > name;"                   \
+    " if (f == 7 && d % 50 == 0) print \"a needle\" > name; close(name) } }' && find . -type f | wc -l"
+
+/* In the same sandbox, whose share of the machine it has; the shell's part is not counted. */
+static double plain_run(const char *program)
+{
+    char command[400];
+    struct exec_log log;
+    snprintf(command, sizeof command,
+             "cd tree && s=$EPOCHREALTIME && %s >/dev/null; e=$EPOCHREALTIME; echo $((${e/./} - ${s/./}))",
+             program);
+    exec_run_command(the, ws, command, &log);
+    double ms = strtod(log.out, NULL) / 1000;
+    must(ms > 0, "%s: %.200s", program, log.out);
+    exec_log_clear(&log);
+    return ms;
+}
+
+static void bench_one_search(const char *name, const char *rest, const char *program, double most)
+{
+    struct samples own = { 0 }, plain = { 0 };
+    timed("GET", rest, NULL); /* what is read the first time is read for both */
+    for (int i = 0; i < 20; i++) {
+        samples_add(&plain, plain_run(program));
+        samples_add(&own, timed("GET", rest, NULL));
+    }
+    char ratio[120];
+    snprintf(ratio, sizeof ratio, "%s: its time, plain = 1", name);
+    table_times(name, &own, &plain, 0);
+    table_number(ratio, samples_percentile(&own, 50) / samples_percentile(&plain, 50), "x", 1, most, 0);
+    samples_free(&own);
+    samples_free(&plain);
+}
+
+static void bench_searches(void)
+{
+    struct exec_log log;
+    exec_run_command(the, ws, TREE, &log);
+    must(strstr(log.out, "50000") != NULL, "the tree was not made: %.200s", log.out);
+    exec_log_clear(&log);
+    bench_one_search("10 lines in 50,000 files (rg alone)", "grep?path=tree&pattern=needle",
+                     "rg --no-config --json needle", 1.5);
+    bench_one_search("the first 50 of 3,000,000 lines (rg alone)", "grep?path=tree&pattern=return",
+                     "rg --no-config --json return", 1.5);
+    bench_one_search("90 names of 50,000 (find alone)", "search?pattern=tree/m3/d1?/f?7.c&limit=100",
+                     "find . -path './m3/d1?/f?7.c'", 0);
+    bench_one_search("500 names of 50,000 (find alone)", "search?pattern=f99.c&limit=500",
+                     "find . -name 'f99.c'", 0);
+}
+
 /* ---- a gigabyte ---- */
 
 static size_t give(char *to, size_t size, size_t count, void *user)
@@ -226,6 +283,7 @@ int main(void)
     table_begin();
     bench_text();
     bench_folder();
+    bench_searches();
     bench_bulk(true);
     bench_bulk(false);
     int status = table_end();

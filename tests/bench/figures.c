@@ -73,7 +73,7 @@ void table_number(const char *name, double measured, const char *unit, double pl
     if (plain >= 0)
         snprintf(other, sizeof other, "%.1f", plain);
     if (reach > 0)
-        snprintf(want, sizeof want, "%s %.0f", at_least ? ">=" : "<=", reach);
+        snprintf(want, sizeof want, "%s %g", at_least ? ">=" : "<=", reach);
     printf("%-50s %10.2f %-21s %12s %12s%s\n", name, measured, unit, other, want, short_of ? "  MISSED" : "");
     missed += short_of;
     fflush(stdout);

@@ -12,15 +12,18 @@
 #include <fcntl.h>
 
 #define FIRST_FILES 128
+#define SOON_FILES  2048 /* and those before them */
 #define MOST_FILES  16384
 #define MOST_BYTES  (512u << 10) /* of names in one command line */
 #define LEAST_BYTES (16u << 10)
+#define BY_FILES    "f"       /* before a cursor: to go on so that each page is whole */
 #define WHOLE_FILE  INT64_MAX /* the line that a page goes on at behind all of a file */
 
 /* Where the next page goes on: owned. */
 struct next {
     char *path; /* NULL = this is the last one */
     int64_t line;
+    bool partial; /* the page has some of what stands behind it */
 };
 
 struct batch {
@@ -68,7 +71,7 @@ static int search_batch(struct grep *grep, const struct batch *batch, struct nex
         enum grep_outcome outcome = GREP_BROKEN;
         if (size > batch->count - at)
             size = batch->count - at;
-        rc = grep_run(grep, batch->files + at, size, hits, &outcome, err);
+        rc = grep_files(grep, batch->files + at, size, hits, &outcome, err);
         if (rc < 0)
             break;
         if (outcome == GREP_BROKEN && size > 1) {
@@ -87,22 +90,41 @@ static int search_batch(struct grep *grep, const struct batch *batch, struct nex
     return rc;
 }
 
+/* 1 = it broke, and what is left is still to be searched. */
+static int search_rest(struct grep *grep, struct next *next, struct error *err)
+{
+    enum grep_outcome outcome = GREP_BROKEN;
+    struct hits *hits = hits_new(&grep->rules);
+    int rc = grep_rest(grep, next->path, hits, &outcome, err);
+    if (rc == 0 && outcome != GREP_BROKEN)
+        hits_move(hits, grep->hits);
+    hits_free(hits);
+    grep->timed_out |= outcome == GREP_LATE;
+    grep->by_files |= outcome != GREP_DONE;
+    next->partial = outcome == GREP_LATE;
+    return rc < 0 ? -1 : outcome == GREP_BROKEN;
+}
+
 static int search_all(struct grep *grep, struct grep_list *list, struct next *next, struct error *err)
 {
     enum grep_outcome outcome;
-    if (grep_run(grep, NULL, 0, grep->hits, &outcome, err) <
-        0) /* a bad pattern is told before anything else */
-        return -1;
     for (size_t count = FIRST_FILES;; count = count * 4 < MOST_FILES ? count * 4 : MOST_FILES) {
         struct batch batch = { .count = 0 };
         batch_read(&batch, list, count);
         bool is_over = batch.count == 0 || grep->timed_out;
         int rc = is_over ? 0 : search_batch(grep, &batch, next, err);
+        if (batch.count == 0 && count == FIRST_FILES) /* nothing else would tell a bad pattern */
+            rc = grep_files(grep, NULL, 0, grep->hits, &outcome, err);
         batch_clear(&batch);
         if (rc < 0)
             return -1;
+        if (list->broken)
+            return error_set(err, ERROR_UNAVAILABLE,
+                             "ripgrep was ended before it had listed all files: try again");
         if (is_over || grep->timed_out || hits_is_full(grep->hits))
             return 0;
+        if (count >= SOON_FILES && !grep->by_files && (rc = search_rest(grep, next, err)) <= 0)
+            return rc;
     }
 }
 
@@ -113,7 +135,7 @@ static json_t *pack_next(const struct next *next)
     _cleanup_buffer_ struct buffer text = BUFFER_INIT, base64 = BUFFER_INIT;
     if (!next->path)
         return json_null();
-    buffer_printf(&text, "%lld:%s", (long long)next->line, next->path);
+    buffer_printf(&text, "%s%lld:%s", next->partial ? BY_FILES : "", (long long)next->line, next->path);
     buffer_append_base64(&base64, text.data, text.length);
     return json_string(buffer_text(&base64));
 }
@@ -123,18 +145,15 @@ static json_t *tell(struct grep *grep, struct next *next)
     const char *path;
     int64_t line, matches;
     json_t *files = hits_page(grep->hits, &path, &line, &matches);
-    if (path) {
+    if (path && !next->partial) {
         free(next->path);
-        *next = (struct next){ xstrdup(path), line };
+        *next = (struct next){ xstrdup(path), line, false };
     } else if (!grep->timed_out) {
         free(STEAL(next->path));
     }
-    return json_pack("{s:o, s:I, s:o, s:s?, s:I, s:I, s:I, s:O}", "files", files, "matches",
-                     (json_int_t)matches, "next_cursor", pack_next(next), "over",
-                     path              ? "limit"
-                     : grep->timed_out ? "time"
-                                       : NULL,
-                     "files_searched", (json_int_t)grep->searched, "unreadable", (json_int_t)grep->unreadable,
+    const char *over = grep->timed_out ? "time" : path ? "limit" : NULL;
+    return json_pack("{s:o, s:I, s:o, s:s?, s:I, s:I, s:O}", "files", files, "matches", (json_int_t)matches,
+                     "next_cursor", pack_next(next), "over", over, "unreadable", (json_int_t)grep->unreadable,
                      "binary_files", (json_int_t)grep->binary, "binary", grep->binaries);
 }
 
@@ -167,8 +186,10 @@ static int take_at(struct grep *grep, char **ret_path, struct error *err)
         return 0;
     bool good = base64_decode(text, strlen(text), &at) && at.length < 2 * PATH_MAX &&
                 !memchr(at.data, '\0', at.length);
+    const char *line = buffer_text(&at);
     char *end = NULL;
-    grep->rules.at_line = good ? strtoll(buffer_text(&at), &end, 10) : -1;
+    grep->by_files = !strncmp(line, BY_FILES, 1);
+    grep->rules.at_line = good ? strtoll(line + grep->by_files, &end, 10) : -1;
     if (!good || *end != ':' || grep->rules.at_line < 0)
         return error_set(err, ERROR_INVALID, "cursor: it is none of this operation's");
     *ret_path = xstrdup(end + 1);
@@ -201,7 +222,7 @@ static int open_place(struct grep *grep, struct place *place, struct error *err)
 static int run(struct grep *grep, json_t **ret, struct error *err)
 {
     struct grep_list list = { .rg = RG_INIT };
-    struct next next = { NULL, 0 };
+    struct next next = { NULL, 0, false };
     int rc = grep_list_begin(&list, grep, err);
     if (rc == 0)
         rc = search_all(grep, &list, &next, err);

@@ -7,8 +7,6 @@
 #include "lib/agent/search/glob.h"
 #include "lib/agent/search/hits.h"
 
-#define GREP_ARGUMENTS_MAX 512
-
 struct grep {
     struct file_call_context *call;
     const char *pattern;
@@ -19,10 +17,24 @@ struct grep {
     struct hits_rules rules;
     int64_t until_ms;
     bool timed_out, hidden;
-    int64_t unreadable, searched, binary;
+    bool by_files; /* never all the rest at once */
+    int64_t unreadable, binary;
     json_t *binaries; /* paths of the first ones */
     struct hits *hits;
 };
+
+/* ---- grep_filters.c: which files are looked at ---- */
+struct grep_arguments {
+    const char **list; /* NULL-ended */
+    char **owned;
+    size_t count, capacity, n_owned;
+};
+void grep_arguments_begin(struct grep_arguments *a);
+void grep_argument(struct grep_arguments *a, const char *text);
+void grep_arguments_filter(struct grep_arguments *a, const struct grep *grep);
+void grep_arguments_clear(struct grep_arguments *a);
+/* name: as ripgrep says it, "./" and a path in the folder that it works in. */
+bool grep_wants(const struct grep *grep, const char *name);
 
 /* ---- grep_list.c: the files, in the order of their paths ---- */
 struct grep_list {
@@ -30,7 +42,7 @@ struct grep_list {
     struct rg rg;
     struct buffer read; /* of ripgrep's output, from at on not looked at */
     size_t at;
-    bool over;
+    bool over, broken; /* broken: its end came too early */
 };
 int grep_list_begin(struct grep_list *list, struct grep *grep, struct error *err);
 /* The next ones, NUL-ended, "./" in front; at most count and size bytes. None: the end, or the deadline. */
@@ -43,8 +55,12 @@ enum grep_outcome {
     GREP_LATE,  /* the deadline came first: hits are what there was */
     GREP_BROKEN /* it ended before it was through */
 };
-/* files: NULL-ended; none: only the pattern is checked. -1: the pattern is none, or it cannot run at all. */
-int grep_run(struct grep *grep, const char *const *files, size_t count, struct hits *hits,
-             enum grep_outcome *ret, struct error *err);
+/* -1: the pattern is none, or it cannot run at all. None: only the pattern is looked at. */
+int grep_files(struct grep *grep, const char *const *files, size_t count, struct hits *hits,
+               enum grep_outcome *ret, struct error *err);
+/* All files behind this one, which ripgrep finds by itself: faster, but what it has before its end is no
+ * beginning. */
+int grep_rest(struct grep *grep, const char *behind, struct hits *hits, enum grep_outcome *ret,
+              struct error *err);
 
 #endif

@@ -3,6 +3,7 @@
 #include "lib/agent/files/grep.h"
 #include "lib/agent/search/clip.h"
 #include "lib/agent/search/names.h"
+#include "lib/agent/search/order.h"
 #include "lib/agent/search/ripgrep.h"
 
 #include <fcntl.h>
@@ -17,7 +18,9 @@
 struct taking {
     struct grep *grep;
     struct hits *hits;
-    bool whole; /* its last message was read */
+    bool whole;         /* its last message was read */
+    bool wanted;        /* the file that it is in */
+    const char *behind; /* files up to this path are not wanted; NULL = all are */
 };
 
 /* ---- lines ---- */
@@ -92,13 +95,22 @@ static void take_line(struct taking *t, struct ripgrep_message *m)
 
 /* ---- files ---- */
 
-static void take_begin(struct taking *t, const struct ripgrep_message *m)
+/* Of a list that we made every file is wanted. */
+static bool is_wanted(const struct taking *t, struct ripgrep_message *m, const char *path)
+{
+    return !t->behind || (order_of_paths(path, t->behind) > 0 && grep_wants(t->grep, buffer_text(&m->path)));
+}
+
+static void take_begin(struct taking *t, struct ripgrep_message *m)
 {
     size_t skip = path_offset(m);
     _cleanup_buffer_ struct buffer path = BUFFER_INIT;
     buffer_append_text(&path, t->grep->prefix);
     buffer_append(&path, m->path.data + skip, m->path.length - skip);
-    hits_begin(t->hits, path.data, path.length);
+    hits_end(t->hits, false);
+    t->wanted = is_wanted(t, m, buffer_text(&path));
+    if (t->wanted)
+        hits_begin(t->hits, path.data, path.length);
 }
 
 static void take_end(struct taking *t, const struct ripgrep_message *m)
@@ -106,7 +118,7 @@ static void take_end(struct taking *t, const struct ripgrep_message *m)
     struct grep *grep = t->grep;
     bool binary = m->binary_offset >= 0;
     hits_end(t->hits, !binary);
-    if (!binary)
+    if (!binary || !t->wanted)
         return;
     grep->binary++;
     if (json_array_size(grep->binaries) >= BINARY_TOLD)
@@ -134,40 +146,39 @@ static void take(void *user, const struct ripgrep_message *message)
         take_begin(t, &m);
     } else if (m.type == RIPGREP_END) {
         take_end(t, &m);
-    } else if (m.type != RIPGREP_OTHER) {
+    } else if (m.type != RIPGREP_OTHER && t->wanted) {
         take_line(t, &m);
     }
 }
 
 /* ---- the process ---- */
 
-static const char **make_arguments(const struct grep *grep, const char *const *files, size_t count,
-                                   char numbers[2][24])
+static void add_search(struct grep_arguments *a, const struct grep *grep, char numbers[2][24])
 {
-    const char **argv = xcalloc(count + 24, sizeof *argv);
-    size_t n = 0;
+    const struct file_call_context *call = grep->call;
     snprintf(numbers[0], sizeof numbers[0], "%zu", grep->rules.max_per_file + 1);
     snprintf(numbers[1], sizeof numbers[1], "%lld", (long long)grep->rules.context);
-    static const char *const always[] = { "rg", "--no-config", "--json", "--no-mmap", "--color=never" };
-    for (size_t i = 0; i < N_ELEMENTS(always); i++)
-        argv[n++] = always[i];
-    if (file_call_flag(grep->call, "literal"))
-        argv[n++] = "--fixed-strings";
-    argv[n++] = file_call_flag(grep->call, "case_sensitive") ? "--case-sensitive" : "--ignore-case";
-    if (file_call_flag(grep->call, "whole_words"))
-        argv[n++] = "--word-regexp";
-    argv[n++] = "--max-count";
-    argv[n++] = numbers[0];
-    argv[n++] = "--context";
-    argv[n++] = numbers[1];
-    argv[n++] = "-e";
-    argv[n++] = grep->pattern;
-    argv[n++] = "--";
-    for (size_t i = 0; i < count; i++)
-        argv[n++] = files[i];
-    if (count == 0)
-        argv[n++] = "/dev/null";
-    return argv;
+    const char *const options[] = {
+        "--json",
+        "--no-mmap", /* a file that is cut meanwhile would end it */
+        file_call_flag(call, "case_sensitive") ? "--case-sensitive" : "--ignore-case",
+        file_call_flag(call, "literal") ? "--fixed-strings" : "--no-fixed-strings",
+        "--max-count",
+        numbers[0],
+        "--context",
+        numbers[1]
+    };
+    for (size_t i = 0; i < N_ELEMENTS(options); i++)
+        grep_argument(a, options[i]);
+    if (file_call_flag(call, "whole_words"))
+        grep_argument(a, "--word-regexp");
+}
+
+static void add_pattern(struct grep_arguments *a, const struct grep *grep)
+{
+    grep_argument(a, "-e");
+    grep_argument(a, grep->pattern);
+    grep_argument(a, "--");
 }
 
 /* Its own words, on one line each, without the advice on its options. */
@@ -210,22 +221,53 @@ static bool read_all(struct grep *grep, struct rg *rg, struct taking *t)
     return got < 0;
 }
 
-int grep_run(struct grep *grep, const char *const *files, size_t count, struct hits *hits,
-             enum grep_outcome *ret, struct error *err)
+static int run(struct taking *t, const struct grep_arguments *a, enum grep_outcome *ret, struct error *err)
 {
-    char numbers[2][24];
+    struct grep *grep = t->grep;
     struct rg rg = RG_INIT;
-    struct taking t = { .grep = grep, .hits = hits };
-    _cleanup_free_ const char **argv = make_arguments(grep, files, count, numbers);
-    int rc = rg_start(&rg, grep->call, grep->folder_fd, argv, err);
+    int rc = rg_start(&rg, grep->call, grep->folder_fd, a->list, err);
     if (rc == 0) {
-        bool late = read_all(grep, &rg, &t);
+        bool late = read_all(grep, &rg, t);
         int status = late ? 0 : rg_end(&rg);
-        rc = judge(&t, &rg, status, late, ret, err);
-        grep->searched += *ret == GREP_BROKEN ? 0 : (int64_t)count;
+        rc = judge(t, &rg, status, late, ret, err);
         grep->unreadable += *ret == GREP_DONE ? rg.problems : 0;
-        hits_end(hits, *ret == GREP_LATE);
+        hits_end(t->hits, *ret == GREP_LATE);
     }
     rg_clear(&rg);
+    return rc;
+}
+
+int grep_files(struct grep *grep, const char *const *files, size_t count, struct hits *hits,
+               enum grep_outcome *ret, struct error *err)
+{
+    char numbers[2][24];
+    struct grep_arguments a = { 0 };
+    struct taking t = { .grep = grep, .hits = hits };
+    grep_arguments_begin(&a);
+    add_search(&a, grep, numbers);
+    add_pattern(&a, grep);
+    for (size_t i = 0; i < count; i++)
+        grep_argument(&a, files[i]);
+    if (count == 0)
+        grep_argument(&a, "/dev/null");
+    int rc = run(&t, &a, ret, err);
+    grep_arguments_clear(&a);
+    return rc;
+}
+
+int grep_rest(struct grep *grep, const char *behind, struct hits *hits, enum grep_outcome *ret,
+              struct error *err)
+{
+    char numbers[2][24];
+    struct grep_arguments a = { 0 };
+    struct taking t = { .grep = grep, .hits = hits, .behind = behind };
+    grep_arguments_begin(&a);
+    add_search(&a, grep, numbers);
+    grep_argument(&a, "--binary"); /* as it does with files that are named */
+    grep_arguments_filter(&a, grep);
+    add_pattern(&a, grep);
+    grep_argument(&a, "./");
+    int rc = run(&t, &a, ret, err);
+    grep_arguments_clear(&a);
     return rc;
 }

@@ -13,9 +13,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#define MEMORY_MAX (1ull << 30) /* it holds whole lines, of any length */
-#define PIPE_SIZE  (1 << 20)
-#define END_MS     2000 /* for its own end, once its output is at its end */
+#define MEMORY_MAX (512ull << 20) /* it holds whole lines, of any length */
+#define END_MS     2000         /* for its own end, once its output is at its end */
 
 int rg_check(const struct file_call_context *call, struct error *err)
 {
@@ -57,7 +56,6 @@ int rg_start(struct rg *rg, const struct file_call_context *call, int folder_fd,
     int out[2] = { -1, -1 }, problems[2] = { -1, -1 };
     pid_t self = getpid(), pid = -1;
     if (pipe2(out, O_CLOEXEC) == 0 && pipe2(problems, O_CLOEXEC) == 0) {
-        fcntl(out[0], F_SETPIPE_SZ, PIPE_SIZE); /* it may run ahead */
         pid = fork();
     }
     if (pid == 0)

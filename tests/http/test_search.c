@@ -1,0 +1,337 @@
+/* Searches through a real web server and a real sandbox: as REST and as tools, their layouts, what is refused
+ * with which status, and that neither a command nor a setting of the sandbox stands in for ripgrep. */
+#include "lib/base/buffer.h"
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static char ws[40];
+
+static void make_workspace(void)
+{
+    workspace_create(the, NULL, ws);
+}
+
+static void end_workspace(void)
+{
+    workspace_terminate(the, ws);
+}
+
+static const char *path_of(const char *rest)
+{
+    static char path[9000];
+    snprintf(path, sizeof path, "/api/workspaces/%s/%s", ws, rest);
+    return path;
+}
+
+static json_t *get(const char *rest)
+{
+    return api(the, 200, "GET", path_of(rest), NULL);
+}
+
+static void refused(long status, const char *contains, const char *rest)
+{
+    api_refused(the, status, contains, "GET", path_of(rest), NULL);
+}
+
+static void run(const char *command)
+{
+    struct exec_log log;
+    exec_run_command(the, ws, command, &log);
+    ck_assert_str_eq(log.out, "");
+    ck_assert_str_eq(log.err, "");
+    exec_log_clear(&log);
+}
+
+static const json_t *item(const json_t *object, const char *list, size_t index)
+{
+    const json_t *found = json_array_get(json_object_get(object, list), index);
+    ck_assert_msg(found != NULL, "no %s[%zu]", list, index);
+    return found;
+}
+
+static size_t count(const json_t *object, const char *list)
+{
+    return json_array_size(json_object_get(object, list));
+}
+
+/* ---- REST ---- */
+
+START_TEST(names_are_found_in_pages)
+{
+    run("mkdir -p src/a/b .git && touch src/x.c src/a/y.c src/a/b/z.c src/x_test.c .git/g.c .h.c && touch "
+        "$'new\\nl\\xff.c'");
+    json_auto_t *all = get("search?pattern=*.c");
+    ck_assert_uint_eq(count(all, "matches"), 6);
+    ck_assert_str_eq(member_text(item(all, "matches", 0), "path"), ".h.c");
+    ck_assert_str_eq(member_text(item(all, "matches", 1), "path"), "new\nl\xef\xbf\xbd.c");
+    ck_assert_str_eq(member_text(item(all, "matches", 1), "path_base64"), "bmV3Cmz/LmM=");
+    ck_assert(!member_flag(all, "has_more") && !member_flag(all, "timed_out"));
+    json_auto_t *deep = get("search?pattern=src/**/*.c&exclude_patterns=*_test.c&exclude_patterns=src/a/b");
+    ck_assert_uint_eq(count(deep, "matches"), 2);
+    json_auto_t *exact = get("search?pattern=*.c&limit=6");
+    ck_assert(!member_flag(exact, "has_more"));
+    json_auto_t *page = get("search?pattern=*.c&limit=5");
+    ck_assert(member_flag(page, "has_more"));
+    run("rm src/x_test.c .h.c; touch src/x_u.c");
+    char rest[300];
+    snprintf(rest, sizeof rest, "search?pattern=*.c&limit=5&cursor=%s", member_text(page, "next_cursor"));
+    json_auto_t *next = get(rest);
+    ck_assert_uint_eq(count(next, "matches"), 1);
+    ck_assert_str_eq(member_text(item(next, "matches", 0), "path"), "src/x_u.c");
+}
+END_TEST
+
+START_TEST(lines_are_found)
+{
+    run("mkdir src && printf 'int main(void)\\n{\\n    return 0;\\n}\\n' > src/main.c && printf 'def "
+        "main():\\n    pass\\n' > main.py");
+    json_auto_t *all = get("grep?pattern=main%5C(&context_lines=1");
+    ck_assert_int_eq(member_number(all, "matches"), 2);
+    const json_t *file = item(all, "files", 1);
+    ck_assert_str_eq(member_text(file, "path"), "src/main.c");
+    const json_t *line = item(file, "lines", 0);
+    ck_assert_int_eq(member_number(line, "line"), 1);
+    ck_assert_int_eq(member_number(line, "column"), 5);
+    ck_assert_str_eq(member_text(line, "text"), "int main(void)");
+    ck_assert(!member_flag(item(file, "lines", 1), "matched"));
+    json_auto_t *c = get("grep?pattern=MAIN(&literal=true&case_sensitive=false&include_patterns=*.c");
+    ck_assert_int_eq(member_number(c, "matches"), 1);
+    json_auto_t *page = get("grep?pattern=main&limit=1");
+    ck_assert(member_flag(page, "has_more"));
+    char rest[300];
+    snprintf(rest, sizeof rest, "grep?pattern=main&limit=1&cursor=%s", member_text(page, "next_cursor"));
+    json_auto_t *next = get(rest);
+    ck_assert_str_eq(member_text(item(next, "files", 0), "path"), "src/main.c");
+    ck_assert(!member_flag(next, "has_more"));
+}
+END_TEST
+
+START_TEST(problems_have_their_status)
+{
+    run("mkfifo f; ln -s /etc out");
+    refused(400, "traversal", "search?pattern=../../etc/passwd");
+    refused(400, "absolute", "search?pattern=/etc/*");
+    refused(400, "traversal", "search?pattern=~/x");
+    refused(400, "'[' has no ']'", "search?pattern=%5Ba");
+    refused(400, "exclude_patterns", "search?pattern=a&exclude_patterns=%7Ba");
+    refused(422, "pattern", "search");
+    refused(422, "pattern", "search?pattern=");
+    refused(422, "limit", "search?pattern=a&limit=0");
+    refused(422, "wait_seconds", "search?pattern=a&wait_seconds=51");
+    refused(400, "cursor", "search?pattern=a&cursor=AAAA");
+    refused(422, "cursor", "search?pattern=a&cursor=x");
+    refused(400, "unclosed group", "grep?pattern=(a");
+    refused(400, "line end", "grep?pattern=a%0Ab");
+    refused(400, "pattern", "grep?pattern=a%5Cnb");
+    refused(400, "cursor", "grep?pattern=a&cursor=AAAA");
+    refused(404, "does not exist", "grep?pattern=a&path=none");
+    refused(400, "FIFO", "grep?pattern=a&path=f");
+    refused(400, "leads out", "grep?pattern=a&path=out");
+    refused(400, "leads out", "grep?pattern=root&path=/etc/passwd");
+    refused(400, "NUL", "search?pattern=a%00b");
+    api_refused(the, 404, "no workspace", "GET",
+                "/api/workspaces/ws-00000000000000000000000000000000/grep?pattern=x", NULL);
+}
+END_TEST
+
+START_TEST(links_lead_nowhere)
+{
+    run("ln -s /etc etc; ln -s / root; ln -s /etc/passwd passwd; ln -s . loop; echo root: > real");
+    json_auto_t *lines = get("grep?pattern=root:&limit=1000&gitignore=false&default_ignores=false");
+    ck_assert_int_eq(member_number(lines, "matches"), 1);
+    json_auto_t *names = get("search?pattern=passwd*&limit=1000");
+    ck_assert_uint_eq(count(names, "matches"), 1);
+    ck_assert_str_eq(member_text(item(names, "matches", 0), "type"), "link");
+    json_auto_t *below = get("search?pattern=etc/*");
+    ck_assert_uint_eq(count(below, "matches"), 0);
+}
+END_TEST
+
+/* Programs of that name, settings, and whatever a command puts where programs are looked for. */
+START_TEST(nothing_stands_in_for_ripgrep)
+{
+    run("mkdir -p ~/.local/bin && printf '#!/bin/sh\\necho run >> /workspace/was-run\\n' | tee rg "
+        "~/.local/bin/rg > /dev/null && "
+        "chmod +x rg ~/.local/bin/rg && echo needle > f && printf -- "
+        "'--invert-match\\n--pre=/workspace/rg\\n' > ~/.ripgreprc && "
+        "echo 'export RIPGREP_CONFIG_PATH=~/.ripgreprc PATH=/workspace:$PATH' | tee ~/.profile ~/.bashrc > "
+        "~/.bash_profile && "
+        "mkdir -p ~/.config/git && echo '*' > ~/.config/git/ignore");
+    json_auto_t *lines = get("grep?pattern=needle&include_patterns=f");
+    _cleanup_free_ char *told = json_dumps(lines, 0);
+    ck_assert_msg(member_number(lines, "matches") == 1, "%s", told);
+    json_auto_t *names = get("search?pattern=was-run");
+    ck_assert_uint_eq(count(names, "matches"), 0);
+    struct exec_log log;
+    exec_run_command(the, ws,
+                     "for f in /run/workspace/rg /usr/bin/rg; do echo x > $f || rm $f || mv $f x || ln -sf x "
+                     "$f || mount --bind rg $f || "
+                     "echo kept; done 2>/dev/null; mv /run/workspace /run/x 2>/dev/null || echo kept",
+                     &log);
+    ck_assert_str_eq(log.out, "kept\nkept\nkept\n");
+    exec_log_clear(&log);
+}
+END_TEST
+
+START_TEST(a_stopped_workspace_starts_for_a_search)
+{
+    run("echo needle > f");
+    json_decref(api(the, 200, "POST", path_of("stop"), json_object()));
+    json_auto_t *lines = get("grep?pattern=needle");
+    ck_assert_int_eq(member_number(lines, "matches"), 1);
+}
+END_TEST
+
+START_TEST(an_endless_search_is_ended)
+{
+    run("echo needle > a; truncate -s 900G big; echo needle > z");
+    long long started = now_ms();
+    json_auto_t *lines = get("grep?pattern=needle&wait_seconds=2");
+    ck_assert_int_lt(now_ms() - started, 12000);
+    ck_assert(member_flag(lines, "timed_out") && member_flag(lines, "has_more"));
+    ck_assert(strstr(member_text(lines, "notice"), "ended after 2 seconds") != NULL);
+    struct exec_log log;
+    exec_run_command(the, ws, "pgrep -c -x rg; true", &log);
+    ck_assert_str_eq(log.out, "0\n");
+    exec_log_clear(&log);
+}
+END_TEST
+
+/* ---- tools ---- */
+
+static json_t *call_tool(const char *name, json_t *arguments)
+{
+    static const char *const headers[] = { "Accept: application/json, text/event-stream",
+                                           "MCP-Protocol-Version: 2025-06-18", NULL };
+    json_object_set_new(arguments, "workspace_id", json_string(ws));
+    json_auto_t *message = make_json("{s:s, s:i, s:s, s:{s:s, s:o}}", "jsonrpc", "2.0", "id", 1, "method",
+                                     "tools/call", "params", "name", name, "arguments", arguments);
+    char *body = json_dumps(message, 0);
+    struct http_options o = { .body = body, .headers = headers, .unchecked = true };
+    struct answer a = http_send(the, "POST", "/mcp", &o);
+    ck_assert_msg(a.status == 200, "%ld %.300s", a.status, a.body);
+    ck_assert_uint_le(a.length, 90000);
+    json_t *result = json_incref(json_object_get(a.json, "result"));
+    ck_assert_msg(result != NULL, "%.300s", a.body);
+    free(body);
+    answer_clear(&a);
+    return result;
+}
+
+/* All blocks of text, a line between them. */
+static void expect_text(const char *tool, json_t *arguments, const char *expected)
+{
+    json_auto_t *result = call_tool(tool, arguments);
+    _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+    const json_t *block;
+    size_t index;
+    json_array_foreach(json_object_get(result, "content"), index, block)
+        buffer_printf(&text, "%s%s", index ? "\n====\n" : "", member_text(block, "text"));
+    ck_assert_str_eq(buffer_text(&text), expected);
+}
+
+START_TEST(names_have_the_known_layout)
+{
+    run("mkdir d && touch a.py b.py d/c.py $'new\\nline.txt' $'bad\\xff.txt'");
+    expect_text("search_workspace", make_json("{s:s}", "pattern", "*.py"),
+                "Found 3 matches:\na.py\nb.py\nd/c.py");
+    expect_text("search_workspace", make_json("{s:s, s:[s]}", "pattern", "*.py", "exclude_patterns", "d/*"),
+                "Found 2 matches:\na.py\nb.py");
+    expect_text("search_workspace", make_json("{s:s, s:i}", "pattern", "*.py", "limit", 3),
+                "Found 3 matches:\na.py\nb.py\nd/c.py");
+    expect_text("search_workspace", make_json("{s:s, s:i}", "pattern", "*.py", "limit", 2),
+                "Found 2 matches:\na.py\nb.py\n... truncated at 2 results. Narrow your pattern.\n====\n[go "
+                "on with cursor ZC9jLnB5]");
+    expect_text("search_workspace", make_json("{s:s}", "pattern", "*.rs"),
+                "No files found matching pattern '*.rs'.");
+    expect_text("search_workspace", make_json("{s:s}", "pattern", "*.txt"),
+                "Found 2 matches:\nbad\\xff.txt\nnew\\x0aline.txt");
+    run("touch $(seq -f f%g 60)");
+    json_auto_t *most = call_tool("search_workspace", make_json("{s:s}", "pattern", "f*"));
+    ck_assert_uint_eq(count(json_object_get(most, "structuredContent"), "matches"), 50);
+}
+END_TEST
+
+START_TEST(lines_have_a_layout)
+{
+    run("mkdir d && printf 'one\\ntwo needle\\nthree\\n4\\n5\\nneedle\\n' > d/a.txt && printf 'needle "
+        "needle\\n' > b && seq 30 | sed 's/$/ needle/' > c && "
+        "printf 'needle\\n\\0' > bin && (head -c 2000 /dev/zero | tr '\\0' x; echo needle) > $'wide\\n'");
+    expect_text(
+        "grep_workspace", make_json("{s:s, s:s, s:i}", "pattern", "needle", "path", "d", "context_lines", 1),
+        "Found 2 matching lines in 1 files:\nd/a.txt\n1- one\n2: two needle\n3- three\n--\n5- 5\n6: needle");
+    expect_text("grep_workspace",
+                make_json("{s:s, s:[s]}", "pattern", "needle", "exclude_patterns", "{wide*,bin,d}"),
+                "Found 21 matching lines in 2 files:\nb\n1: needle needle\nc\n1: 1 needle\n2: 2 needle\n3: 3 "
+                "needle\n4: 4 needle\n5: 5 needle\n6: 6 "
+                "needle\n7: 7 needle\n8: 8 needle\n9: 9 needle\n10: 10 needle\n11: 11 needle\n12: 12 "
+                "needle\n13: 13 needle\n14: 14 needle\n15: 15 "
+                "needle\n16: 16 needle\n17: 17 needle\n18: 18 needle\n19: 19 needle\n20: 20 needle\n... more "
+                "than 20 lines of this file match.");
+    expect_text(
+        "grep_workspace",
+        make_json("{s:s, s:[s], s:i}", "pattern", "needle", "include_patterns", "{b,bin,d/*}", "limit", 2),
+        "Found 2 matching lines in 2 files:\nb\n1: needle needle\nd/a.txt\n2: two needle\n====\n[1 binary "
+        "files match and are not "
+        "shown; go on with cursor NjpkL2EudHh0]");
+    expect_text("grep_workspace", make_json("{s:s}", "pattern", "nothing such"),
+                "No lines found matching 'nothing such'.");
+    json_auto_t *wide = call_tool(
+        "grep_workspace", make_json("{s:s, s:[s]}", "pattern", "needle$", "include_patterns", "wide*"));
+    const char *text = member_text(item(wide, "content", 0), "text");
+    ck_assert_msg(strstr(text, "\nwide\\x0a\n1: (column 2001) [... 1506 bytes ...] xxxx") != NULL, "%.200s",
+                  text);
+}
+END_TEST
+
+START_TEST(answers_hold_their_bounds)
+{
+    run("for i in $(seq 100); do seq -f '%06g \"a\" \\ é needle \\\"' 100 > f$i; done");
+    json_auto_t *result = call_tool("grep_workspace", make_json("{s:s, s:i, s:i}", "pattern", "needle",
+                                                                "limit", 5000, "max_per_file", 100));
+    char *text = json_dumps(result, JSON_COMPACT);
+    ck_assert_uint_le(strlen(text), 90000);
+    ck_assert_uint_ge(strlen(text), 40000);
+    free(text);
+    struct answer a = http_send(the, "GET", path_of("grep?pattern=needle&limit=5000&max_per_file=100"), NULL);
+    ck_assert_uint_le(a.length, 90000);
+    ck_assert_uint_ge(a.length, 60000);
+    answer_clear(&a);
+    a = http_send(the, "GET", path_of("grep?pattern=needle&limit=5000&max_bytes=1024"), NULL);
+    ck_assert_uint_le(a.length, 1024);
+    answer_clear(&a);
+    run("mkdir many && cd many && touch $(seq -f 'a-name-of-a-file-%g' 5000)");
+    json_auto_t *names =
+        call_tool("search_workspace", make_json("{s:s, s:i}", "pattern", "many/*", "limit", 5000));
+    text = json_dumps(names, JSON_COMPACT);
+    ck_assert_uint_le(strlen(text), 90000);
+    free(text);
+    a = http_send(the, "GET", path_of("search?pattern=many/*&limit=5000"), NULL);
+    ck_assert_uint_le(a.length, 90000);
+    ck_assert_uint_ge(a.length, 40000);
+    answer_clear(&a);
+}
+END_TEST
+
+int main(void)
+{
+    static const char *const environment[] = { "WORKSPACE_LOG_LEVEL=debug", NULL };
+    Suite *suite = suite_create("search");
+    TCase *tests = tcase_create("search");
+    tcase_add_checked_fixture(tests, make_workspace, end_workspace);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, names_are_found_in_pages);
+    tcase_add_test(tests, lines_are_found);
+    tcase_add_test(tests, problems_have_their_status);
+    tcase_add_test(tests, links_lead_nowhere);
+    tcase_add_test(tests, nothing_stands_in_for_ripgrep);
+    tcase_add_test(tests, a_stopped_workspace_starts_for_a_search);
+    tcase_add_test(tests, an_endless_search_is_ended);
+    tcase_add_test(tests, names_have_the_known_layout);
+    tcase_add_test(tests, lines_have_a_layout);
+    tcase_add_test(tests, answers_hold_their_bounds);
+    suite_add_tcase(suite, tests);
+    return suite_main(suite, environment);
+}
