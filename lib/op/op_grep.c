@@ -48,7 +48,7 @@ static const struct field line_rows[] = {
 static const struct field line_row = { NULL, FIELD_OBJECT, .members = line_rows };
 static const struct field file_rows[] = {
     RESULT_TEXT("path", "From /workspace on; bytes that are not UTF-8 are shown as U+FFFD."),
-    RESULT_TEXT0("path_base64", "The exact path where that is not UTF-8, else null."),
+    RESULT_EXACT_PATH,
     RESULT_INT("matches", "Matching lines shown."),
     RESULT_BOOL("more", "The file has more than max_per_file."),
     { "lines", FIELD_ARRAY, .required = true, .items = &line_row, .text = "In order." },
@@ -57,7 +57,7 @@ static const struct field file_rows[] = {
 static const struct field file_row = { NULL, FIELD_OBJECT, .members = file_rows };
 static const struct field binary_rows[] = {
     RESULT_TEXT("path", "From /workspace on."),
-    RESULT_TEXT0("path_base64", "The exact path where that is not UTF-8, else null."),
+    RESULT_EXACT_PATH,
     FIELD_END,
 };
 static const struct field binary_row = { NULL, FIELD_OBJECT, .members = binary_rows };

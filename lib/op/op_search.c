@@ -57,7 +57,7 @@ static const struct field search_params[] = {
 static const char *const match_types[] = { "file", "link", "other", NULL };
 static const struct field match_rows[] = {
     RESULT_TEXT("path", "From /workspace on; bytes that are not UTF-8 are shown as U+FFFD."),
-    RESULT_TEXT0("path_base64", "The exact path where that is not UTF-8, else null."),
+    RESULT_EXACT_PATH,
     { "type", FIELD_STRING, .required = true, .choices = match_types,
       .text = "What it is; folders are not told." },
     RESULT_INT("size", "Its bytes."),
