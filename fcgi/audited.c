@@ -71,12 +71,13 @@ static void begin(struct buffer *line, const struct op *op, const struct princip
     buffer_append_text(line, begun);
 }
 
-static void end(struct buffer *line, int status, int64_t started_us, const struct error *err)
+static void end(struct buffer *line, int status, const char *outcome, int64_t started_us,
+                const struct error *err)
 {
     int64_t us = clock_boottime_us() - started_us;
     char ms[32];
     int length = snprintf(ms, sizeof ms, "%lld.%03lld", (long long)us / 1000, (long long)us % 1000);
-    audit_text(line, "outcome", err ? error_type(err->code) : status == 499 ? "gone" : "done");
+    audit_text(line, "outcome", err ? error_type(err->code) : outcome);
     audit_number(line, "status", status);
     audit_json(line, "ms", ms, (size_t)length);
     audit_text(line, "message", err ? err->message : NULL);
@@ -91,7 +92,7 @@ void audited_call(const struct flight *f, int status, const struct error *err)
     begin(&line, f->op, &f->principal, f->form, f->request_id, f->audited);
     audit_text(&line, "workspace_id", unless_empty(f->workspace_id));
     audit_text(&line, "exec_id", unless_empty(f->exec_id));
-    end(&line, status, f->started_us, err);
+    end(&line, status, status == 499 ? "gone" : f->failed ? "failed" : "done", f->started_us, err);
 }
 
 void audited_refusal(const struct op *op, const struct principal *principal, enum call_form form,
@@ -104,7 +105,7 @@ void audited_refusal(const struct op *op, const struct principal *principal, enu
     begin(&line, op, principal, form, x ? x->request_id : NULL, begun);
     audit_text(&line, "workspace_id", json_string_value(json_object_get(in, "workspace_id")));
     audit_text(&line, "exec_id", json_string_value(json_object_get(in, "exec_id")));
-    end(&line, error_status(err->code), x ? x->started_us : clock_boottime_us(), err);
+    end(&line, error_status(err->code), NULL, x ? x->started_us : clock_boottime_us(), err);
 }
 
 /* ---- strangers ---- */
@@ -142,5 +143,5 @@ void audited_stranger(const struct exchange *x, const struct error *err)
     audit_flag(&line, "token_given", x->request->authorization != NULL);
     if (untold > 0)
         audit_number(&line, "others_not_told", untold);
-    end(&line, error_status(err->code), x->started_us, err);
+    end(&line, error_status(err->code), NULL, x->started_us, err);
 }

@@ -62,14 +62,14 @@ static char *told_of(const struct op *op, const char *text, size_t length)
     return result ? op->told(result) : NULL;
 }
 
-bool notify_ended(struct buffer *out, enum notify_level least, const struct op *op, const char *text,
-                  size_t length, const struct error *err)
+bool notify_ended(struct buffer *out, enum notify_level least, const struct op *op, bool failed,
+                  const char *text, size_t length, const struct error *err)
 {
     if (least == NOTIFY_NONE)
         return false;
-    _cleanup_free_ char *told = err ? NULL : told_of(op, text, length);
-    _cleanup_free_ char *message = err    ? xasprintf("%s failed: %s", op->tool, err->message)
-                                   : told ? xasprintf("%s finished: %s", op->tool, told)
-                                          : xasprintf("%s finished", op->tool);
-    return tell(out, least, err ? NOTIFY_ERROR : NOTIFY_INFO, op, message);
+    failed |= err != NULL;
+    _cleanup_free_ char *told = err ? xstrdup(err->message) : told_of(op, text, length);
+    _cleanup_free_ char *message =
+        xasprintf("%s %s%s%s", op->tool, failed ? "failed" : "finished", told ? ": " : "", told ? told : "");
+    return tell(out, least, failed ? NOTIFY_ERROR : NOTIFY_INFO, op, message);
 }

@@ -23,9 +23,10 @@ bool notify_level_find(const json_t *name, enum notify_level *ret); /* false: it
 /* Of the message's _meta; RPC_INVALID_PARAMS where that is no level. */
 int notify_level_of(const struct rpc_message *m, enum notify_level *ret, struct rpc_error *err);
 
-/* One notifications/message each, where least asks for its level; returns whether. */
+/* One notifications/message each, where least asks for its level; returns whether. failed: the result tells of
+ * a failure, which is none of the call itself. */
 bool notify_started(struct buffer *out, enum notify_level least, const struct op *op);
-bool notify_ended(struct buffer *out, enum notify_level least, const struct op *op, const char *text,
-                  size_t length, const struct error *err);
+bool notify_ended(struct buffer *out, enum notify_level least, const struct op *op, bool failed,
+                  const char *text, size_t length, const struct error *err);
 
 #endif

@@ -140,10 +140,11 @@ static void stream_started(struct slot *slot)
         send_event(x, &message);
 }
 
-static void stream_ended(struct slot *slot, const char *text, size_t length, const struct error *err)
+static void stream_ended(struct slot *slot, bool failed, const char *text, size_t length,
+                         const struct error *err)
 {
     _cleanup_buffer_ struct buffer message = BUFFER_INIT;
-    if (slot->post->streams && notify_ended(&message, slot->least, slot->op, text, length, err))
+    if (slot->post->streams && notify_ended(&message, slot->least, slot->op, failed, text, length, err))
         send_event(slot->post->exchange, &message);
 }
 
@@ -152,7 +153,7 @@ static void take_answer(void *user, struct flight *f, const char *text, size_t l
 {
     struct slot *slot = user;
     slot->flight = NULL;
-    stream_ended(slot, text, length, err);
+    stream_ended(slot, f && f->failed, text, length, err);
     rpc_begin_result(&slot->text, slot->id);
     if (err)
         mcp_append_call_error(&slot->text, slot->era, err);

@@ -187,6 +187,21 @@ static int bash_run(struct call *call, struct error *err)
     return rc;
 }
 
+static char *bash_told(const json_t *result)
+{
+    _cleanup_buffer_ struct buffer told = BUFFER_INIT;
+    if (is_given(result, "error"))
+        buffer_append_text(&told, text_of(result, "error"));
+    else if (is_given(result, "returncode"))
+        buffer_printf(&told, "exit code %lld", (long long)integer_of(result, "returncode"));
+    else
+        buffer_append_text(&told, "it still runs");
+    if (is_given(result, "rewritten_command"))
+        buffer_printf(&told, "; rtk made another command of it, which ran instead: %s",
+                      text_of(result, "rewritten_command"));
+    return xstrdup(buffer_text(&told));
+}
+
 const struct op op_bash = {
     .id = "runWorkspaceBash",
     .tool = "run_bash",
@@ -207,4 +222,5 @@ const struct op op_bash = {
     .check = bash_check,
     .keep = bash_keep,
     .run = bash_run,
+    .told = bash_told,
 };

@@ -248,20 +248,21 @@ END_TEST
 
 #define LEVEL "io.modelcontextprotocol/logLevel"
 
-/* read_file of a path in the default workspace, asked in this revision with this level (NULL = none); the
+/* A call in the default workspace, asked in this revision with this level (NULL = none); the
  * messages of the answer, in order, whether it is JSON or events. */
-static json_t *read_watched(const char *version, const char *level, const char *path, const char *accept,
-                            char type[static 64])
+static json_t *call_watched(const char *version, const char *level, const char *tool, json_t *arguments,
+                            const char *accept, char type[static 64])
 {
     json_t *meta = strcmp(version, MODERN) == 0 ? modern_meta() : json_object();
     if (level)
         json_object_set_new(meta, LEVEL, json_string(level));
     json_auto_t *message =
-        make_json("{s:s, s:i, s:s, s:{s:s, s:{s:s}, s:o}}", "jsonrpc", "2.0", "id", 7, "method", "tools/call",
-                  "params", "name", "read_file", "arguments", "filepath", path, "_meta", meta);
-    char line[80], *body = json_dumps(message, 0);
+        make_json("{s:s, s:i, s:s, s:{s:s, s:o, s:o}}", "jsonrpc", "2.0", "id", 7, "method", "tools/call",
+                  "params", "name", tool, "arguments", arguments, "_meta", meta);
+    char line[80], name[80], *body = json_dumps(message, 0);
     snprintf(line, sizeof line, "MCP-Protocol-Version: %s", version);
-    const char *headers[] = { accept, line, "Mcp-Method: tools/call", "Mcp-Name: read_file", NULL };
+    snprintf(name, sizeof name, "Mcp-Name: %s", tool);
+    const char *headers[] = { accept, line, "Mcp-Method: tools/call", name, NULL };
     struct http_options o = { .body = body, .headers = headers, .unchecked = true };
     struct answer a = http_send(the, "POST", "/mcp", &o);
     free(body);
@@ -282,6 +283,12 @@ static json_t *read_watched(const char *version, const char *level, const char *
     }
     answer_clear(&a);
     return messages;
+}
+
+static json_t *read_watched(const char *version, const char *level, const char *path, const char *accept,
+                            char type[static 64])
+{
+    return call_watched(version, level, "read_file", make_json("{s:s}", "filepath", path), accept, type);
 }
 
 static void expect_notice(const json_t *messages, size_t index, const char *level, const char *text)
@@ -330,6 +337,29 @@ START_TEST(a_call_that_does_not_ask_is_not_told)
     json_auto_t *plain = read_watched(all_versions[_i], "info", "told.txt", "Accept: application/json", type);
     ck_assert_str_eq(type, "application/json");
     ck_assert_uint_eq(json_array_size(plain), 1);
+}
+END_TEST
+
+START_TEST(commands_are_told_by_their_ends)
+{
+    static const struct {
+        const char *command, *level, *text;
+        int timeout;
+    } cases[] = {
+        { "exit 3", "info", "run_bash finished: exit code 3", 60 },
+        { "sleep 20", "error", "run_bash failed: ", 1 },
+    };
+    char type[64];
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        json_auto_t *told = call_watched(
+            MODERN, "info", "run_bash",
+            make_json("{s:s, s:i}", "command", cases[i].command, "timeout", cases[i].timeout), both, type);
+        ck_assert_uint_eq(json_array_size(told), 3);
+        const json_t *params = json_object_get(json_array_get(told, 1), "params");
+        ck_assert_str_eq(member_text(params, "level"), cases[i].level);
+        const char *text = member_text(json_object_get(params, "data"), "msg");
+        ck_assert_msg(strncmp(text, cases[i].text, strlen(cases[i].text)) == 0, "%s", text);
+    }
 }
 END_TEST
 
@@ -401,6 +431,7 @@ int main(void)
     tcase_add_test(c, other_shapes_are_refused_in_kind);
     tcase_add_loop_test(c, a_call_that_asks_is_told_how_it_goes, 0, N_ELEMENTS(all_versions));
     tcase_add_loop_test(c, a_call_that_does_not_ask_is_not_told, 0, N_ELEMENTS(all_versions));
+    tcase_add_test(c, commands_are_told_by_their_ends);
     tcase_add_test(c, the_answers_of_a_batch_are_bounded_together);
     suite_add_tcase(s, c);
     return suite_main(s, NULL);
