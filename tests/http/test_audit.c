@@ -2,6 +2,7 @@
  * it, and strangers cannot fill it. */
 #include "tests/support/suite.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -155,6 +156,46 @@ START_TEST(operators_leave_their_lines)
 }
 END_TEST
 
+/* Lines that `call` left, run with this setting. */
+static size_t lines_of_call(const char *level, const char *operation, const char *arguments)
+{
+    char command[700];
+    size_t before = count_of("\"from\":\"call\"");
+    snprintf(command, sizeof command, "%s call %s '%s' --set WORKSPACE_AUDIT=%s --state %s >/dev/null 2>&1",
+             build_path("workspace-fcgi"), operation, arguments, level, instance_state(the));
+    ck_assert_int_eq(system(command), 0);
+    return count_of("\"from\":\"call\"") - before;
+}
+
+START_TEST(the_setting_says_what_is_told)
+{
+    char ws[40], make[100];
+    workspace_create(the, NULL, ws);
+    snprintf(make, sizeof make, "{\"workspace_id\": \"%s\", \"path\": \"d\"}", ws);
+    ck_assert_uint_eq(lines_of_call("all", "listRemoteWorkspaces", "{}"), 1);
+    ck_assert_uint_eq(lines_of_call("changes", "listRemoteWorkspaces", "{}"), 0);
+    ck_assert_uint_eq(lines_of_call("changes", "createWorkspaceDirectory", make), 1);
+    ck_assert_uint_eq(lines_of_call("off", "createWorkspaceDirectory", make), 0);
+    workspace_terminate(the, ws);
+}
+END_TEST
+
+/* The worker that is ended gives what it holds back to the file first. */
+START_TEST(no_line_is_lost_when_workers_end)
+{
+    struct http_options o = { .unchecked = true };
+    size_t before = count_of("\"operation\":\"listRemoteWorkspaces\"");
+    for (int i = 0; i < 50; i++) {
+        struct answer a = http_send(the, "GET", "/api/workspaces", &o);
+        ck_assert_int_eq(a.status, 200);
+        answer_clear(&a);
+    }
+    ck_assert_uint_ge(instance_signal(the, "serve", SIGHUP), 1);
+    sleep_ms(500);
+    ck_assert_uint_eq(count_of("\"operation\":\"listRemoteWorkspaces\"") - before, 50);
+}
+END_TEST
+
 START_TEST(strangers_do_not_fill_it)
 {
     struct http_options o = { .token = "guess-" SECRET, .unchecked = true };
@@ -197,6 +238,8 @@ int main(void)
     suite_add(suite, refusals_have_their_lines, 30);
     suite_add(suite, tools_have_their_lines, 30);
     suite_add(suite, operators_leave_their_lines, 30);
+    suite_add(suite, the_setting_says_what_is_told, 60);
+    suite_add(suite, no_line_is_lost_when_workers_end, 60);
     suite_add(suite, strangers_do_not_fill_it, 60);
     suite_add(suite, a_sandbox_does_not_reach_it, 60);
     return suite_main(suite, NULL);

@@ -134,6 +134,9 @@ START_TEST(bytes_go_there_too)
     a = http_send(the, "GET", path_of("raw?path=base64:csMoL3Jhd_8"), &o);
     ck_assert_msg(a.status == 200, "%ld %s", a.status, a.body);
     answer_clear(&a);
+    /* What the name says of the content is heeded. */
+    api_refused(the, 400, "NOT written", "POST", path_of("file"),
+                make_json("{s:s, s:s}", "filepath", words_of("x\xff.json"), "content", "{"));
     json_auto_t *made = post("directories", make_json("{s:s}", "path", words_of("m\xff")));
     ck_assert_str_eq(member_text(made, "path_base64"), "bf8=");
     run("[ -d $'m\\xff' ] && stat -c %s $'r\\xc3(/raw\\xff'", "10\n");

@@ -297,6 +297,11 @@ static int check(const char *path, struct error *err)
     return 0;
 }
 
+static bool is_escaped(const char *path)
+{
+    return strncmp(path, PATH_ESCAPE, sizeof PATH_ESCAPE - 1) == 0;
+}
+
 static int decode(const char *path, struct buffer *ret, struct error *err)
 {
     _cleanup_free_ char *text = xasprintf("%s==", path);
@@ -329,13 +334,17 @@ static int find(const struct path_root *root, const char *path, const char *said
 int path_find(const struct path_root *root, const char *path, unsigned flags, struct place *ret,
               struct error *err)
 {
-    static const char escape[] = PATH_ESCAPE;
     _cleanup_buffer_ struct buffer exact = BUFFER_INIT;
-    if (flags & PATH_EXACT || strncmp(path, escape, sizeof escape - 1) != 0)
+    if (flags & PATH_EXACT || !is_escaped(path))
         return find(root, path, path, flags, ret, err);
-    if (decode(path + sizeof escape - 1, &exact, err) < 0)
+    if (decode(path + sizeof PATH_ESCAPE - 1, &exact, err) < 0)
         return -1;
     return find(root, buffer_text(&exact), path, flags, ret, err);
+}
+
+const char *path_name(const char *path, const struct place *place)
+{
+    return is_escaped(path) && place->shown ? place->shown : path;
 }
 
 int path_find_existing(const struct path_root *root, const char *path, unsigned flags, struct place *ret,

@@ -47,6 +47,8 @@ int path_find(const struct path_root *root, const char *path, unsigned flags, st
 /* The same for what must exist: ERROR_NOT_FOUND. */
 int path_find_existing(const struct path_root *root, const char *path, unsigned flags, struct place *ret,
                        struct error *err);
+/* The words of a client that say what the file is called: as they are, or what they stand for. */
+const char *path_name(const char *path, const struct place *place);
 /* Opens a regular file; anything else (folder, FIFO, device, socket) is refused by name, before it is opened
  * and after. path: as the client said it. *ret_stat is the opened file's. */
 int path_open_file(const struct place *place, const char *path, int flags, struct stat *ret_stat,

@@ -141,7 +141,7 @@ static int check_syntax(const struct file_call_context *call, struct writing *w,
     _cleanup_close_ int fd = w->place.exists ? path_open_file(&w->place, w->path, O_RDONLY, &stat, NULL) : -1;
     if (fd >= 0 && content_read(fd, w->content.length + BEFORE_MORE, &before, NULL) < 0)
         buffer_free(&before);
-    return file_validate(call, w->path, (struct bytes){ before.data, before.length },
+    return file_validate(call, path_name(w->path, &w->place), (struct bytes){ before.data, before.length },
                          (struct bytes){ buffer_text(&w->content), w->content.length }, verdict, err);
 }
 
