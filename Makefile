@@ -143,15 +143,17 @@ TOOLS := build/tools
 bring-uv:
 	@conf/bring_uv.sh $(TOOLS)
 
+# These share the cores; whole instances have them to themselves.
+SHARED_TESTS = tests/openapi_validate.sh $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS)
 # What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too; greedy neighbours as one
 # user of the kernel's with the gateway, whom nothing else runs as.
-RUN_TESTS = tests/openapi_validate.sh $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS) $(HTTP_FUZZER) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash %/test_escape,$(HTTP_TESTS))) $(addsuffix :61234,$(filter %/test_neighbours,$(HTTP_TESTS))))
+RUN_TESTS = $(HTTP_FUZZER) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash %/test_escape,$(HTTP_TESTS))) $(addsuffix :61234,$(filter %/test_neighbours,$(HTTP_TESTS))))
 
 check: CHAOS_SECONDS ?= $(if $(SANITIZE),45,90)
 check: deps
 	$(call build,a minute and a half) WERROR=-Werror programs bring-uv tests replays $(HTTP_FUZZER) $(CHAOS)
 	@tests/check_layers.sh
-	@CHAOS_SECONDS=$(CHAOS_SECONDS) CHAOS_SEED=20 tests/run.sh $(BUILD) $(RUN_TESTS) $(BUILD)/tests/chaos/chaos
+	@CHAOS_SECONDS=$(CHAOS_SECONDS) CHAOS_SEED=20 tests/run.sh $(BUILD) $(RUN_TESTS) $(BUILD)/tests/chaos/chaos -- $(SHARED_TESTS)
 
 # Everything is killed, stopped, filled and broken while commands run whose output is known; SEED repeats a run's decisions.
 chaos: CHAOS_SECONDS ?= 300
@@ -260,21 +262,23 @@ check-threads: deps
 	$(call build,a minute) programs
 	@$(MAKE) --no-print-directory $(JOBS) SANITIZE=thread $(THREADS)/workspace-fcgi $(THREAD_TESTS)
 	@install build/workspace-agent $(THREADS)/workspace-agent
-	@tests/analyze/threads.sh $(THREADS) $(THREAD_TESTS)
+	@tests/analyze/threads.sh $(THREADS) $(filter $(THREADS)/tests/http/%,$(THREAD_TESTS)) -- \
+	  $(filter-out $(THREADS)/tests/http/%,$(THREAD_TESTS))
 
 # Memcheck over the unit tests: what is read before it was written, and where nothing is. Leaks are the address sanitizer's: memcheck also counts
 # what a forked child inherited and let go of.
 # valgrind 3.19 has no pidfd_open, so that what holds processes by pidfd cannot run: the suites of keeper, warden, pool and daemons, and the tests
-# tagged pidfd in others. Nor do those of the agent, which is another program that nothing is seen of, and tests of times.
+# tagged pidfd in others. Nor do those of the agent, which is another program that nothing is seen of, tests of times, and damaged
+# logs (tag faults), which a child looks over in as much time as somebody waits.
 VALGRIND := build/valgrind
 VALGRIND_TESTS := $(patsubst tests/%.c,$(VALGRIND)/tests/%,$(filter-out $(foreach name,keeper% warden% pool daemons agent%,tests/test_$(name).c),$(wildcard tests/test_*.c)))
-check-valgrind: export CK_EXCLUDE_TAGS := pidfd timing
+check-valgrind: export CK_EXCLUDE_TAGS := pidfd timing faults
 check-valgrind: export CK_TIMEOUT_MULTIPLIER := 10
 check-valgrind: export UNDER := valgrind -q --error-exitcode=99 --leak-check=no --suppressions=tests/analyze/valgrind.supp
 check-valgrind: deps
 	@$(MAKE) --no-print-directory deps PACKAGES=valgrind
 	@$(MAKE) --no-print-directory $(JOBS) BUILD=$(VALGRIND) CFLAGS='-O2 -g' programs $(VALGRIND_TESTS)
-	@tests/run.sh $(VALGRIND) $(VALGRIND_TESTS)
+	@tests/run.sh $(VALGRIND) -- $(VALGRIND_TESTS)
 
 openapi: programs
 	$(BUILD)/workspace-fcgi describe openapi --state .run > openapi/openapi.json

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs test programs one after the other: run.sh BUILD PROGRAM[:AS]... A log of each is kept in BUILD/logs; that of a failure is shown.
+# Runs test programs: run.sh BUILD PROGRAM[:AS]... [-- PROGRAM[:AS]...]. Those before the -- run one after the other; those after it, each a
+# process or two, share the cores afterwards. A log of each is kept in BUILD/logs; that of a failure is shown.
 # Exit status 77 of a program = skipped. UNDER is a command that runs each (setarch -R, valgrind ...). With RETRY=1 one that failed is run once
 # more, alone: passing then counts and is said as FLAKY, with what the first run showed (machines that build this are shared, and some bounds are
 # times). Closes with "N passed, N failed, N skipped".
@@ -21,32 +22,86 @@ fi
 build=$1
 shift
 mkdir -p "$build/logs"
-passed=0 failed=0 skipped=0
-for item in "$@"; do
-    program=${item%%:*}
-    as=
-    [ "$program" = "$item" ] || as=${item#*:}
-    name=$(basename "$program")${as:+-as-$as}
+results=$(mktemp -d /var/tmp/wsf-results-XXXXXX)
+trap 'rm -rf "$results"' EXIT
+
+name_of() {
+    name=$(basename "${1%%:*}")
+    [ "${1%%:*}" = "$1" ] || name=$name-as-${1#*:}
     log=$build/logs/$name.log
-    begun=$(date +%s%N)
-    run() { AS=$as timeout -k 10 "${TEST_TIMEOUT:-400}" ${UNDER:-} "$program" >"$log" 2>&1 </dev/null; }
-    run
+}
+
+# Sets status, 0, 77 or a failure.
+run() {
+    as=
+    [ "${1%%:*}" = "$1" ] || as=${1#*:}
+    AS=$as timeout -k 10 "${TEST_TIMEOUT:-400}" ${UNDER:-} "${1%%:*}" >"$log" 2>&1 </dev/null
     status=$?
-    if [ $status != 0 ] && [ $status != 77 ] && [ -n "${RETRY:-}" ]; then
-        echo "FLAKY? $name failed (status $status):"
-        grep -v ': Passed$' "$log" | tail -20
-        sleep 2
-        run
-        status=$?
-    fi
-    took=$((($(date +%s%N) - begun) / 1000000))
+}
+
+is_failure() { [ $status != 0 ] && [ $status != 77 ]; }
+
+tell() {
     case $status in
-    0) passed=$((passed + 1)) word=PASS ;;
-    77) skipped=$((skipped + 1)) word=SKIP ;;
-    *) failed=$((failed + 1)) word=FAIL ;;
+    0) word=PASS ;;
+    77) word=SKIP ;;
+    *) word=FAIL ;;
     esac
-    printf '%s %6d ms  %s%s\n' $word $took "$name" "$([ $word = SKIP ] && tail -1 "$log" | sed 's/^/: /')"
+    echo $word >>"$results/words"
+    printf '%s %6d ms  %s%s\n' $word $(($(date +%s%N) / 1000000 - begun)) "$name" "$([ $word = SKIP ] && tail -1 "$log" | sed 's/^/: /')"
     [ $word != FAIL ] || { echo "--- $log (status $status)"; grep -v ': Passed$' "$log" | tail -40; echo "---"; }
+}
+
+try_again() {
+    echo "FLAKY? $name failed (status $status):"
+    grep -v ': Passed$' "$log" | tail -20
+    sleep 2
+    run "$1"
+}
+
+one() {
+    name_of "$1"
+    begun=$(($(date +%s%N) / 1000000))
+    run "$1"
+    if is_failure && [ -n "${RETRY:-}" ]; then try_again "$1"; fi
+    tell
+}
+
+# Takes whatever nobody took; what failed waits until all is quiet.
+lane() {
+    for item in "$@"; do
+        name_of "$item"
+        mkdir "$results/$name" 2>/dev/null || continue
+        begun=$(($(date +%s%N) / 1000000))
+        run "$item"
+        if is_failure && [ -n "${RETRY:-}" ]; then
+            echo $status >"$results/$name/failed"
+        else
+            tell
+        fi
+    done
+}
+
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    one "$1"
+    shift
 done
-echo "$passed passed, $failed failed, $skipped skipped"
-[ $failed = 0 ] && { [ -z "${NO_SKIP:-}" ] || [ $skipped = 0 ]; }
+[ $# = 0 ] || shift
+lanes=0
+while [ $lanes -lt "$(nproc)" ]; do
+    lane "$@" &
+    lanes=$((lanes + 1))
+done
+wait
+for item in "$@"; do
+    name_of "$item"
+    [ -e "$results/$name/failed" ] || continue
+    status=$(cat "$results/$name/failed")
+    begun=$(($(date +%s%N) / 1000000))
+    try_again "$item"
+    tell
+done
+count() { grep -c "^$1" "$results/words" 2>/dev/null || true; }
+passed=$(count PASS) failed=$(count FAIL) skipped=$(count SKIP)
+echo "${passed:-0} passed, ${failed:-0} failed, ${skipped:-0} skipped"
+[ "${failed:-0}" = 0 ] && { [ -z "${NO_SKIP:-}" ] || [ "${skipped:-0}" = 0 ]; }
