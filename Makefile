@@ -149,7 +149,7 @@ SHARED_TESTS = tests/openapi_validate.sh $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_
 # user of the kernel's with the gateway, whom nothing else runs as.
 RUN_TESTS = $(HTTP_FUZZER) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash %/test_escape,$(HTTP_TESTS))) $(addsuffix :61234,$(filter %/test_neighbours,$(HTTP_TESTS))))
 
-check: CHAOS_SECONDS ?= $(if $(SANITIZE),45,90)
+check: CHAOS_SECONDS ?= $(if $(SANITIZE),45,120)
 check: deps
 	$(call build,a minute and a half) WERROR=-Werror programs bring-uv tests replays $(HTTP_FUZZER) $(CHAOS)
 	@tests/check_layers.sh
