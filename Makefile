@@ -274,6 +274,7 @@ VALGRIND := build/valgrind
 VALGRIND_TESTS := $(patsubst tests/%.c,$(VALGRIND)/tests/%,$(filter-out $(foreach name,keeper% warden% pool daemons agent%,tests/test_$(name).c),$(wildcard tests/test_*.c)))
 check-valgrind: export CK_EXCLUDE_TAGS := pidfd timing faults
 check-valgrind: export CK_TIMEOUT_MULTIPLIER := 10
+check-valgrind: export TEST_TIMEOUT := 900
 check-valgrind: export UNDER := valgrind -q --error-exitcode=99 --leak-check=no --suppressions=tests/analyze/valgrind.supp
 check-valgrind: deps
 	@$(MAKE) --no-print-directory deps PACKAGES=valgrind
