@@ -55,7 +55,8 @@ char *audited_begin(const struct op *op, const json_t *in, const char *peer)
     }
     buffer_append_text(&text, "\"arguments\":");
     field_show(op->params, own_members, in, ARGUMENTS_ROOM, &text);
-    return xstrdup(buffer_text(&text));
+    buffer_text(&text);
+    return STEAL(text.data);
 }
 
 /* Begun, as audited_begin made it, goes before what may be left out for want of room. */

@@ -98,6 +98,38 @@ START_TEST(calls_and_changes_have_their_lines)
 }
 END_TEST
 
+static void wait_for_line(const char *part)
+{
+    for (int i = 0; i < 100 && count_of(part) == 0; i++)
+        sleep_ms(100);
+    ck_assert_msg(count_of(part) > 0, "there is no line with %s", part);
+}
+
+START_TEST(stops_and_losses_have_their_lines)
+{
+    char ws[40], ex[40], path[160], part[200];
+    workspace_create(the, NULL, ws);
+    snprintf(path, sizeof path, "/api/workspaces/%s/stop", ws);
+    exec_start_command(the, ws, "sleep 100", ex);
+    json_decref(api(the, 200, "POST", path, json_object()));
+    json_auto_t *stopped = line_with("event", "workspace_changed", "workspace_id", ws);
+    ck_assert_str_eq(member_text(stopped, "state"), "stopped");
+    ck_assert_str_eq(member_text(stopped, "was"), "running");
+    ck_assert_str_eq(member_text(stopped, "reason"), "workspace stopped");
+    json_auto_t *ended = line_with("event", "exec_ended", "exec_id", ex);
+    ck_assert_str_eq(member_text(ended, "reason"), "lost: workspace stopped");
+    exec_start_command(the, ws, "sleep 100", ex); /* starts it again */
+    ck_assert_uint_ge(instance_signal(the, "keep", SIGKILL), 1);
+    snprintf(part, sizeof part, "\"event\":\"exec_ended\",\"workspace_id\":\"%s\",\"exec_id\":\"%s\"", ws,
+             ex);
+    wait_for_line(part);
+    json_auto_t *lost = line_with("event", "exec_ended", "exec_id", ex);
+    ck_assert_str_eq(member_text(lost, "state"), "failed");
+    ck_assert_ptr_nonnull(strstr(member_text(lost, "reason"), "lost: the gateway's process"));
+    workspace_terminate(the, ws);
+}
+END_TEST
+
 START_TEST(refusals_have_their_lines)
 {
     char ws[40], path[160];
@@ -235,6 +267,7 @@ int main(void)
 {
     Suite *suite = suite_create("audit");
     suite_add(suite, calls_and_changes_have_their_lines, 60);
+    suite_add(suite, stops_and_losses_have_their_lines, 60);
     suite_add(suite, refusals_have_their_lines, 30);
     suite_add(suite, tools_have_their_lines, 30);
     suite_add(suite, operators_leave_their_lines, 30);
