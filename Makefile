@@ -64,8 +64,8 @@ HOUSE_SOURCES := $(wildcard lib/config/*.c lib/store/*.c lib/remote/*.c lib/driv
 	lib/warden/*.c lib/text/*.c lib/op/*.c)
 FRONT_SOURCES := $(filter-out fcgi/main.c,$(wildcard fcgi/*.c fcgi/*/*.c))
 AGENT_SOURCES := $(filter-out lib/agent/main.c,$(wildcard lib/agent/*.c lib/agent/*/*.c))
-# What the agent does to bytes alone: tests call it as it is.
-AGENT_PURE_SOURCES := $(wildcard lib/agent/edit/*.c lib/agent/syntax/*.c lib/agent/search/*.c)
+# What the agent does to bytes alone, and watching: tests call it as it is.
+AGENT_PURE_SOURCES := $(wildcard lib/agent/edit/*.c lib/agent/syntax/*.c lib/agent/search/*.c lib/agent/watch/*.c) lib/agent/files/path.c
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
 LIBRARY := $(BUILD)/libworkspace.a
 

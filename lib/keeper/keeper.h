@@ -76,7 +76,8 @@ int keeper_exec_resize(struct keeper *k, const char *exec_id, int rows, int cols
 struct watch_request {
     const char *path;
     bool recursive;
-    const json_t *types; /* names of change types */
+    const json_t *types;   /* names of change types */
+    const json_t *exclude; /* patterns */
     int64_t timeout_s;
 };
 /* Begins to watch; the answer (watch_id, path, state, sandbox_id, workspace_id) comes when all is watched.

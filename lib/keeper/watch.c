@@ -446,8 +446,8 @@ static int check_start(struct keeper *k, struct error *err)
 
 static json_t *watch_info(const struct watch_request *r)
 {
-    return json_pack("{s:s, s:b, s:O, s:I}", "path", r->path, "recursive", r->recursive, "event_types",
-                     r->types, "timeout_seconds", (json_int_t)r->timeout_s);
+    return json_pack("{s:s, s:b, s:O, s:O, s:I}", "path", r->path, "recursive", r->recursive, "event_types",
+                     r->types, "exclude_patterns", r->exclude, "timeout_seconds", (json_int_t)r->timeout_s);
 }
 
 int keeper_watch_start(struct keeper_call *call, const struct watch_request *r, struct error *err)
@@ -456,8 +456,9 @@ int keeper_watch_start(struct keeper_call *call, const struct watch_request *r, 
     if (check_start(k, err) < 0)
         return -1;
     json_auto_t *info = watch_info(r);
-    json_auto_t *message = json_pack("{s:s, s:s, s:s, s:b, s:O}", "op", "file", "call", "watch", "path",
-                                     r->path, "recursive", r->recursive, "types", r->types);
+    json_auto_t *message =
+        json_pack("{s:s, s:s, s:s, s:b, s:O, s:O}", "op", "file", "call", "watch", "path", r->path,
+                  "recursive", r->recursive, "types", r->types, "exclude_patterns", r->exclude);
     uint32_t stream = relay_next_stream(k);
     if (info == NULL || !channel_send_json(k->agent, FRAME_REQUEST, stream, message))
         return error_set(err, ERROR_TOO_LARGE, "the request is larger than one may be");

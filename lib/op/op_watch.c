@@ -2,7 +2,7 @@
  * op_watch_events.c's.
  */
 #include "lib/op/ops.h"
-#include "lib/op/render.h"
+#include "lib/op/search.h"
 #include "lib/op/watch.h"
 
 #include <ctype.h>
@@ -36,6 +36,9 @@ static const struct field start_params[] = {
     { "event_types", FIELD_ARRAY, .nullable = true, FIELD_RANGE(0, 50), .items = &row_text_item,
       .text = "Of create, modify, remove, access and unknown; by default create, modify and remove. overflow "
               "is always told." },
+    { "exclude_patterns", FIELD_ARRAY, FIELD_RANGE(0, 100), .dflt = "[]", .items = &search_pattern_row,
+      .text = "Paths that are not told and not looked into: .git, node_modules (at any depth, with all in "
+              "it), *.log, build/; * crosses slashes. By default none." },
     { "timeout_seconds", FIELD_INTEGER, FIELD_RANGE(1, 3600), .dflt = "600",
       .text = "The watch ends by itself after this long." },
     FIELD_END,
@@ -112,6 +115,7 @@ static int start_keep(struct keeper_call *call, const json_t *in, json_t **ret, 
     const struct watch_request request = { .path = path ? path : "/workspace",
                                            .recursive = is_true(in, "recursive"),
                                            .types = json_object_get(in, "event_types"),
+                                           .exclude = json_object_get(in, "exclude_patterns"),
                                            .timeout_s = integer_of(in, "timeout_seconds") };
     return keeper_watch_start(call, &request, err);
 }

@@ -10,6 +10,7 @@ static const char *const why_names[] = {
     [WHY_QUEUE] = "queue",
     [WHY_BUFFER] = "buffer",
     [WHY_WATCHES] = "watches",
+    [WHY_RACE] = "race",
     [WHY_UNREADABLE] = "unreadable",
     [WHY_REMOVED] = "watched_path_removed",
     [WHY_MOVED] = "watched_path_moved",

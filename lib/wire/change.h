@@ -35,6 +35,7 @@ enum change_why {
     WHY_QUEUE,      /* OVERFLOW: the kernel's queue was full */
     WHY_BUFFER,     /* changes came faster than they were taken */
     WHY_WATCHES,    /* fs.inotify.max_user_watches */
+    WHY_RACE,       /* names changed while they were looked at */
     WHY_UNREADABLE, /* a folder cannot be opened, or its path is too long */
     WHY_REMOVED,    /* END: what was watched is gone */
     WHY_MOVED,

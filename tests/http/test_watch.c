@@ -229,6 +229,389 @@ START_TEST(a_saved_file_is_a_modification_to_who_asks_for_those)
 }
 END_TEST
 
+START_TEST(what_is_excluded_costs_no_event)
+{
+    struct told t;
+    told_begin(&t, make_json("{s:[s, s]}", "exclude_patterns", ".git", "*.log"));
+    run("mkdir -p a/.git && touch a/.git/index a/x.log a/y");
+    told_wait(&t, "create a/y");
+    ck_assert_str_eq(buffer_text(&t.lines), "create a\ncreate a/y\nmodify a/y\n");
+    told_end(&t);
+    api_refused(the, 400, "exclude_patterns '..'", "POST", path_of("file-watches"),
+                make_json("{s:[s]}", "exclude_patterns", ".."));
+}
+END_TEST
+
+START_TEST(names_are_told_exactly)
+{
+    struct told t;
+    told_begin(&t, make_json("{s:[s]}", "event_types", "create"));
+    run("touch \"$(printf 'a\\377b')\" && touch \"$(printf 'x\\ny\"\\\\')\" é && touch \"$(printf "
+        "'q\\001%.0s' $(seq 100))\"");
+    json_auto_t *page = NULL;
+    for (int k = 0; k < 50 && json_array_size(json_object_get(page, "events")) < 4; k++) {
+        json_decref(page);
+        page = page_of(t.fw, 0, 0);
+        sleep_ms(50);
+    }
+    const json_t *events = json_object_get(page, "events");
+    ck_assert_str_eq(member_text(json_array_get(events, 0), "path"), "a\xef\xbf\xbd"
+                                                                     "b");
+    ck_assert_str_eq(member_text(json_array_get(events, 0), "path_base64"), "Yf9i");
+    ck_assert_str_eq(member_text(json_array_get(events, 1), "path"), "x\ny\"\\");
+    ck_assert_str_eq(member_text(json_array_get(events, 2), "path"), "é");
+    ck_assert_ptr_null(json_object_get(json_array_get(events, 2), "path_base64"));
+    ck_assert_ptr_nonnull(json_object_get(json_array_get(events, 3), "path_base64"));
+    told_end(&t);
+}
+END_TEST
+
+/* ---- refusals and bounds ---- */
+
+static void refuse_start(long status, const char *contains, json_t *body)
+{
+    api_refused(the, status, contains, "POST", path_of("file-watches"), body);
+}
+
+START_TEST(what_cannot_be_watched_is_said)
+{
+    char fw[40], rest[200];
+    run("ln -s /etc out && mkfifo pipe && touch f");
+    refuse_start(404, "does not exist", make_json("{s:s}", "path", "none"));
+    refuse_start(400, "leads out", make_json("{s:s}", "path", "out"));
+    refuse_start(400, "leads out", make_json("{s:s}", "path", "/etc"));
+    refuse_start(400, "'..'", make_json("{s:s}", "path", "a/../.."));
+    refuse_start(400, "chmod", make_json("{s:[s]}", "event_types", "chmod"));
+    refuse_start(400, "at least one", make_json("{s:[]}", "event_types"));
+    refuse_start(422, "timeout_seconds", make_json("{s:i}", "timeout_seconds", 3601));
+    json_decref(watch_start(make_json("{s:s}", "path", "f"), fw));
+    snprintf(rest, sizeof rest, "file-watches/%s/events?cursor=1", fw);
+    api_refused(the, 400, "beyond", "GET", path_of(rest), NULL);
+    static const char unknown[] = "file-watches/fw-00000000000000000000000000000000";
+    api_refused(the, 404, "not known", "GET", path_of(unknown), NULL);
+    api_refused(the, 404, "not known", "DELETE", path_of(unknown), NULL);
+    api_refused(the, 422, "watch_id", "GET", path_of("file-watches/ex-1"), NULL);
+}
+END_TEST
+
+START_TEST(sixty_four_live_and_ended_ones_do_not_count)
+{
+    char fw[65][40];
+    for (int i = 0; i < 64; i++)
+        json_decref(watch_start(make_json("{s:b}", "recursive", 0), fw[i]));
+    refuse_start(429, "64 watches", NULL);
+    json_decref(cancel(fw[10]));
+    json_decref(watch_start(NULL, fw[64]));
+    refuse_start(429, "64 watches", NULL);
+    json_auto_t *list = api(the, 200, "GET", path_of("file-watches"), NULL);
+    ck_assert_int_eq(json_array_size(list), 64);
+    ck_assert_str_eq(member_text(json_array_get(list, 0), "watch_id"), fw[64]);
+    run("touch seen");
+    for (int i = 0; i < 65; i++) {
+        json_auto_t *page = page_of(fw[i], 0, i == 10 ? 0 : 10);
+        ck_assert((json_array_size(json_object_get(page, "events")) == 0) == (i == 10));
+    }
+}
+END_TEST
+
+/* As much as an install of packages makes, and nobody reads meanwhile. */
+START_TEST(a_storm_is_told_as_an_overflow_and_harms_nobody)
+{
+    struct told t;
+    struct exec_log log;
+    char ex[40];
+    told_begin(&t, NULL);
+    exec_start_command(
+        the, ws,
+        "for d in $(seq 200); do mkdir -p m/$d/lib; (cd m/$d/lib && touch $(seq 100)); done; touch end", ex);
+    exec_run_command(the, ws, "echo beside", &log);
+    ck_assert_str_eq(log.out, "beside\n");
+    exec_log_clear(&log);
+    exec_follow(the, ws, ex, 60000, &log);
+    exec_log_clear(&log);
+    sleep_ms(500);
+    json_auto_t *page = page_of(t.fw, 0, 0);
+    ck_assert(member_flag(page, "cursor_expired"));
+    const json_t *first = json_array_get(json_object_get(page, "events"), 0);
+    ck_assert_str_eq(member_text(first, "type"), "overflow");
+    ck_assert(member_flag(first, "rescan"));
+    ck_assert_int_eq(member_number(first, "seq"), member_number(page, "base_cursor") - 1);
+    told_wait(&t, "create end");
+    ck_assert_uint_le(t.events, 2100);
+    json_auto_t *status = status_of(t.fw);
+    ck_assert_int_eq(member_number(status, "next_cursor") - member_number(status, "base_cursor"), 2048);
+    run("touch after");
+    told_wait(&t, "create after");
+    told_end(&t);
+}
+END_TEST
+
+START_TEST(pages_hold_their_bounds)
+{
+    struct told t;
+    told_begin(&t, make_json("{s:[s]}", "event_types", "create"));
+    run("n=$(printf '%0200d' 0); for i in $(seq 700); do : > $n-$i; done; touch last");
+    told_wait(&t, "create last");
+    long long cursor = 0, pages = 0;
+    for (bool more = true; more; pages++) {
+        char rest[200];
+        snprintf(rest, sizeof rest, "file-watches/%s/events?cursor=%lld&max_events=500", t.fw, cursor);
+        struct answer a = http_send(the, "GET", path_of(rest), NULL);
+        ck_assert_uint_le(a.length, 90000);
+        cursor = member_number(a.json, "next_cursor");
+        more = member_flag(a.json, "has_more");
+        answer_clear(&a);
+    }
+    ck_assert_int_eq(cursor, 701);
+    ck_assert_int_ge(pages, 4);
+    char rest[200];
+    snprintf(rest, sizeof rest, "file-watches/%s/events?cursor=3&max_events=1", t.fw);
+    json_auto_t *one = api(the, 200, "GET", path_of(rest), NULL);
+    ck_assert_int_eq(json_array_size(json_object_get(one, "events")), 1);
+    ck_assert_int_eq(member_number(one, "next_cursor"), 4);
+    ck_assert(member_flag(one, "has_more"));
+    told_end(&t);
+}
+END_TEST
+
+/* ---- ends ---- */
+
+/* A client that waits meanwhile: it follows the watch until its state is final, through whatever fails. */
+static pid_t follow_to_end(const char *fw, const char *state, const char *reason)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    long long cursor = 0, until = now_ms() + 30000;
+    while (now_ms() < until) {
+        char rest[200];
+        struct http_options options = { .unchecked = true };
+        snprintf(rest, sizeof rest, "file-watches/%s/events?cursor=%lld&wait_seconds=20", fw, cursor);
+        struct answer a = http_send(the, "GET", path_of(rest), &options);
+        if (a.status != 200) {
+            sleep_ms(50);
+            answer_clear(&a);
+            continue;
+        }
+        cursor = member_number(a.json, "next_cursor");
+        if (strcmp(member_text(a.json, "state"), "running") != 0) {
+            bool right = !strcmp(member_text(a.json, "state"), state) &&
+                         strstr(member_text(a.json, "reason"), reason) != NULL;
+            if (!right)
+                printf("%s\n", a.body);
+            _exit(right ? 0 : 1);
+        }
+        answer_clear(&a);
+    }
+    printf("no end was told\n");
+    _exit(2);
+}
+
+static void reap(pid_t pid)
+{
+    int status = -1;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+
+START_TEST(a_watch_ends_by_its_time_and_by_cancel)
+{
+    char fw[40], other[40];
+    json_decref(watch_start(make_json("{s:i}", "timeout_seconds", 1), fw));
+    json_decref(watch_start(NULL, other));
+    pid_t first = follow_to_end(fw, "finished", "watch_timeout"),
+          second = follow_to_end(other, "cancelled", "cancelled_by_client");
+    reap(first);
+    json_auto_t *again = cancel(fw);
+    ck_assert(!member_flag(again, "cancelled"));
+    ck_assert_str_eq(member_text(again, "state"), "finished");
+    json_auto_t *ended = cancel(other);
+    ck_assert(member_flag(ended, "cancelled"));
+    reap(second);
+    json_auto_t *status = status_of(fw);
+    ck_assert(json_is_string(json_object_get(status, "finished_at")));
+    ck_assert(json_is_null(json_object_get(status, "error")));
+}
+END_TEST
+
+START_TEST(a_watched_folder_may_go)
+{
+    char fw[40];
+    run("mkdir -p a/b");
+    json_decref(watch_start(make_json("{s:s}", "path", "a/b"), fw));
+    pid_t follower = follow_to_end(fw, "finished", "watched_path_removed");
+    run("sleep 0.3; rm -r a");
+    reap(follower);
+    json_auto_t *page = page_of(fw, 0, 0);
+    const json_t *event = json_array_get(json_object_get(page, "events"), 0);
+    ck_assert_str_eq(member_text(event, "type"), "remove");
+    ck_assert_str_eq(member_text(event, "path"), "a/b");
+}
+END_TEST
+
+static const char *record_path(void)
+{
+    static char path[100];
+    snprintf(path, sizeof path, "/api/workspaces/%s", ws);
+    return path;
+}
+
+START_TEST(a_watch_ends_with_its_workspace)
+{
+    char fw[40];
+    json_decref(watch_start(NULL, fw));
+    run("touch f");
+    pid_t follower = follow_to_end(fw, "failed", "lost: workspace stopped");
+    sleep_ms(300);
+    json_decref(api(the, 200, "POST", path_of("stop"), NULL));
+    reap(follower);
+    json_auto_t *page = page_of(fw, 0, 20); /* what it saw stays, and nothing is started for that */
+    ck_assert_uint_ge(json_array_size(json_object_get(page, "events")), 1);
+    ck_assert_ptr_nonnull(strstr(member_text(page, "error"), "lost"));
+    json_auto_t *ended = cancel(fw);
+    ck_assert(!member_flag(ended, "cancelled"));
+    json_auto_t *record = api(the, 200, "GET", record_path(), NULL);
+    ck_assert_str_eq(member_text(record, "state"), "stopped");
+    json_decref(watch_start(NULL, fw)); /* this starts it again */
+}
+END_TEST
+
+START_TEST(a_killed_keeper_loses_its_watches)
+{
+    char fw[40];
+    json_decref(watch_start(NULL, fw));
+    run("touch f");
+    pid_t follower = follow_to_end(fw, "failed", "lost: the gateway's process for this workspace died");
+    sleep_ms(300);
+    ck_assert_uint_ge(instance_signal(the, "keep", SIGKILL), 1);
+    reap(follower);
+}
+END_TEST
+
+START_TEST(a_command_that_kills_the_watcher_ends_the_watch)
+{
+    char fw[40];
+    json_decref(watch_start(NULL, fw));
+    pid_t follower = follow_to_end(fw, "failed", "lost: the process that watched was ended");
+    sleep_ms(200);
+    struct exec_log log;
+    exec_run_command(the, ws, "kill -9 -1", &log);
+    exec_log_clear(&log);
+    reap(follower);
+    run("true");
+}
+END_TEST
+
+START_TEST(workers_may_die_under_a_poll)
+{
+    char fw[40], ex[40];
+    json_decref(watch_start(NULL, fw));
+    pid_t follower = follow_to_end(fw, "cancelled", "cancelled_by_client");
+    sleep_ms(300);
+    exec_start_command(the, ws, "sleep 1; touch a; sleep 1; touch b", ex);
+    ck_assert_uint_ge(instance_signal(the, "serve", SIGKILL), 1);
+    long long until = now_ms() + 20000;
+    for (bool up = false; !up && now_ms() < until; sleep_ms(100)) {
+        struct answer a = http_send(the, "GET", "/healthz", NULL);
+        up = a.status == 200;
+        answer_clear(&a);
+    }
+    struct told t = { .cursor = 0 };
+    snprintf(t.fw, sizeof t.fw, "%s", fw);
+    told_wait(&t, "create b");
+    ck_assert(has_line(&t, "create a"));
+    told_end(&t);
+    json_decref(cancel(fw));
+    reap(follower);
+}
+END_TEST
+
+/* Both workers wait for the same, and for different cursors. */
+START_TEST(every_waiting_client_is_told)
+{
+    enum { CLIENTS = 24 };
+    char fw[40];
+    pid_t clients[CLIENTS];
+    json_decref(watch_start(make_json("{s:[s]}", "event_types", "create"), fw));
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = fork();
+        if (clients[i] == 0) {
+            json_auto_t *page = page_of(fw, 0, 20);
+            _exit(json_array_size(json_object_get(page, "events")) >= 1 ? 0 : 1);
+        }
+    }
+    sleep_ms(800);
+    long long begun = now_ms();
+    run("touch now");
+    for (int i = 0; i < CLIENTS; i++)
+        reap(clients[i]);
+    ck_assert_int_lt(now_ms() - begun, 5000);
+}
+END_TEST
+
+START_TEST(other_principals_watches_do_not_exist)
+{
+    char fw[40], rest[200];
+    json_decref(watch_start(NULL, fw));
+    snprintf(rest, sizeof rest, "file-watches/%s/events", fw);
+    char mine[6000];
+    snprintf(mine, sizeof mine, "%s", path_of(rest));
+    char other[40];
+    workspace_create(the, NULL, other); /* of the same principal: the watch is another workspace's */
+    char kept[40];
+    snprintf(kept, sizeof kept, "%s", ws);
+    snprintf(ws, sizeof ws, "%s", other);
+    api_refused(the, 404, "not known", "GET", path_of(rest), NULL);
+    snprintf(ws, sizeof ws, "%s", kept);
+    json_decref(api(the, 200, "GET", mine, NULL));
+    workspace_terminate(the, other);
+    api_refused(the, 404, "", "GET", "/api/workspaces/ws-00000000000000000000000000000000/file-watches",
+                NULL);
+}
+END_TEST
+
+/* ---- tools ---- */
+
+static json_t *call_tool(const char *name, json_t *arguments)
+{
+    json_auto_t *request = make_json("{s:s, s:i, s:s, s:{s:s, s:o}}", "jsonrpc", "2.0", "id", 1, "method",
+                                     "tools/call", "params", "name", name, "arguments", arguments);
+    char *body = json_dumps(request, JSON_COMPACT);
+    static const char *const headers[] = { "Accept: application/json, text/event-stream", NULL };
+    struct http_options options = { .body = body, .headers = headers };
+    struct answer a = http_send(the, "POST", "/mcp", &options);
+    free(body);
+    ck_assert_int_eq(a.status, 200);
+    json_t *result = json_incref(json_object_get(a.json, "result"));
+    ck_assert_msg(result != NULL, "%s", a.body);
+    answer_clear(&a);
+    return result;
+}
+
+START_TEST(the_same_as_tools)
+{
+    json_auto_t *started =
+        call_tool("workspace_file_watch_start", make_json("{s:s, s:s}", "workspace_id", ws, "path", "."));
+    const char *fw = member_text(json_object_get(started, "structuredContent"), "watch_id");
+    ck_assert_ptr_nonnull(fw);
+    run("touch f");
+    json_auto_t *page =
+        call_tool("workspace_file_watch_events",
+                  make_json("{s:s, s:s, s:i}", "workspace_id", ws, "watch_id", fw, "wait_seconds", 10));
+    const json_t *events = json_object_get(json_object_get(page, "structuredContent"), "events");
+    ck_assert_str_eq(member_text(json_array_get(events, 0), "path"), "f");
+    json_auto_t *list = call_tool("workspace_file_watch_list", make_json("{s:s}", "workspace_id", ws));
+    ck_assert_int_eq(json_array_size(json_object_get(json_object_get(list, "structuredContent"), "result")),
+                     1);
+    json_auto_t *ended =
+        call_tool("workspace_file_watch_cancel", make_json("{s:s, s:s}", "workspace_id", ws, "watch_id", fw));
+    ck_assert(member_flag(json_object_get(ended, "structuredContent"), "cancelled"));
+    json_auto_t *status =
+        call_tool("workspace_file_watch_status", make_json("{s:s, s:s}", "workspace_id", ws, "watch_id", fw));
+    ck_assert_str_eq(member_text(json_object_get(status, "structuredContent"), "state"), "cancelled");
+}
+END_TEST
+
 int main(void)
 {
     static const char *const environment[] = { "WORKSPACE_LOG_LEVEL=debug", NULL };
@@ -241,6 +624,21 @@ int main(void)
     tcase_add_test(tests, new_folders_are_followed);
     tcase_add_test(tests, a_renaming_is_told_with_both_names);
     tcase_add_test(tests, a_saved_file_is_a_modification_to_who_asks_for_those);
+    tcase_add_test(tests, what_is_excluded_costs_no_event);
+    tcase_add_test(tests, names_are_told_exactly);
+    tcase_add_test(tests, what_cannot_be_watched_is_said);
+    tcase_add_test(tests, sixty_four_live_and_ended_ones_do_not_count);
+    tcase_add_test(tests, a_storm_is_told_as_an_overflow_and_harms_nobody);
+    tcase_add_test(tests, pages_hold_their_bounds);
+    tcase_add_test(tests, a_watch_ends_by_its_time_and_by_cancel);
+    tcase_add_test(tests, a_watched_folder_may_go);
+    tcase_add_test(tests, a_watch_ends_with_its_workspace);
+    tcase_add_test(tests, a_killed_keeper_loses_its_watches);
+    tcase_add_test(tests, a_command_that_kills_the_watcher_ends_the_watch);
+    tcase_add_test(tests, workers_may_die_under_a_poll);
+    tcase_add_test(tests, every_waiting_client_is_told);
+    tcase_add_test(tests, other_principals_watches_do_not_exist);
+    tcase_add_test(tests, the_same_as_tools);
     suite_add_tcase(suite, tests);
     return suite_main(suite, environment);
 }

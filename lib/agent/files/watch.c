@@ -1,7 +1,8 @@
-/* Owns the call that watches: {"path", "recursive", "types": [...]}. Its reply says that all is watched;
- * from then on it writes changes (lib/wire/change.h) until it is ended, or what it watches is gone. It never
- * waits for its reader: the kernel's queue is emptied meanwhile. */
+/* Owns the call that watches: {"path", "recursive", "types": [...], "exclude_patterns": [...]}. Its reply
+ * says that all is watched; from then on it writes changes (lib/wire/change.h) until it is ended, or what it
+ * watches is gone. It never waits for its reader: the kernel's queue is emptied meanwhile. */
 #include "lib/agent/files/call.h"
+#include "lib/agent/files/patterns.h"
 #include "lib/agent/watch/watcher.h"
 #include "lib/base/clock.h"
 
@@ -98,10 +99,14 @@ static json_t *reply_of(const struct watching *g)
 
 int file_watch(struct file_call_context *call, json_t **ret, struct error *err)
 {
+    _cleanup_glob_ struct glob *excluded = glob_new(GLOB_EXCLUDE);
+    if (patterns_add_all(excluded, call, "exclude_patterns", err) < 0)
+        return -1;
     const struct watcher_options options = { .root = &call->root,
                                              .path = file_call_path(call, "path"),
                                              .recursive = file_call_flag(call, "recursive"),
-                                             .types = types_of(call) };
+                                             .types = types_of(call),
+                                             .excluded = excluded };
     struct watching g = { .output = call->output, .watcher = watcher_open(&options, err) };
     (void)ret;
     if (!g.watcher)

@@ -106,7 +106,7 @@ static void take_place(struct folders *f, struct folder *folder, struct folder *
     insert(&f->by_name, folder, compare_name);
 }
 
-static bool is_below(const struct folder *folder, const struct folder *other)
+bool folders_is_below(const struct folder *folder, const struct folder *other)
 {
     for (; folder; folder = folder->parent)
         if (folder == other)
@@ -116,7 +116,8 @@ static bool is_below(const struct folder *folder, const struct folder *other)
 
 void folders_move(struct folders *f, struct folder *folder, struct folder *parent, const char *name)
 {
-    if (is_below(parent, folder)) /* what the kernel said and what is there now are two things: it ends */
+    if (folders_is_below(parent,
+                         folder)) /* what the kernel said and what is there now are two things: it ends */
         return;
     leave_place(f, folder);
     take_place(f, folder, parent, name);

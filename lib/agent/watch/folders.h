@@ -31,6 +31,7 @@ void folders_move(struct folders *f, struct folder *folder, struct folder *paren
 void folders_drop(struct folders *f, struct folder *folder, bool is_given_up);
 /* Those below folder that a walk of this round has not met. */
 void folders_sweep(struct folders *f, struct folder *folder, unsigned round);
+bool folders_is_below(const struct folder *folder, const struct folder *other); /* or the same */
 /* From the workspace on. "." and a name are the name. */
 void folders_path(const struct folder *folder, const char *name, struct buffer *ret);
 

@@ -13,12 +13,12 @@
 
 #define MET_MOST 65536
 
-/* FNV-1a, 64 bits; two paths with one key would make one creation not told. */
-static uint64_t key_of(const char *path)
+/* FNV-1a, 64 bits; two names with one key would make one creation not told. */
+static uint64_t key_of(int wd, const char *name)
 {
-    uint64_t key = 14695981039346656037u;
-    for (; *path; path++)
-        key = (key ^ (unsigned char)*path) * 1099511628211u;
+    uint64_t key = (14695981039346656037u ^ (unsigned)wd) * 1099511628211u;
+    for (; *name; name++)
+        key = (key ^ (unsigned char)*name) * 1099511628211u;
     return key > 1 ? key : 2;
 }
 
@@ -47,19 +47,19 @@ static void grow(struct met *met)
     *met = larger;
 }
 
-void met_add(struct met *met, const char *path)
+void met_add(struct met *met, int wd, const char *name)
 {
     if (met->count >= MET_MOST) /* some will be told twice */
         return;
     if (2 * met->count >= met->capacity)
         grow(met);
-    *find_slot(met, key_of(path), true) = key_of(path);
+    *find_slot(met, key_of(wd, name), true) = key_of(wd, name);
     met->count++;
 }
 
-bool met_take(struct met *met, const char *path)
+bool met_take(struct met *met, int wd, const char *name)
 {
-    uint64_t *slot = met->count ? find_slot(met, key_of(path), false) : NULL;
+    uint64_t *slot = met->count ? find_slot(met, key_of(wd, name), false) : NULL;
     if (!slot)
         return false;
     *slot = SLOT_TAKEN;
@@ -106,11 +106,16 @@ static void tell_limit(struct watcher *w, const char *path)
     w->is_limited = true;
 }
 
+static bool is_missing(int number)
+{
+    return number == ENOENT || number == ENOTDIR || number == ELOOP;
+}
+
 /* What went away meanwhile is no problem. 0 = it is skipped. */
 static int cannot_watch(struct watcher *w, const char *path, int number, struct error *err)
 {
     bool is_limit = number == ENOSPC || number == ENOMEM || number == EMFILE || number == ENFILE;
-    if (number == ENOENT || number == ENOTDIR || number == ELOOP)
+    if (is_missing(number))
         return 0;
     if (is_limit && err)
         return too_many(w, err);
@@ -146,7 +151,7 @@ static bool is_folder(int folder, const struct dirent *entry)
 
 struct task {
     STAILQ_ENTRY(task) next;
-    struct folder *parent;
+    int parent; /* its watch: the folder may go meanwhile */
     char name[];
 };
 STAILQ_HEAD(tasks, task);
@@ -155,7 +160,7 @@ static void add_task(struct tasks *tasks, struct folder *parent, const char *nam
 {
     size_t length = strlen(name) + 1;
     struct task *task = xmalloc(sizeof *task + length);
-    task->parent = parent;
+    task->parent = parent->wd;
     memcpy(task->name, name, length);
     STAILQ_INSERT_TAIL(tasks, task, next);
 }
@@ -164,11 +169,13 @@ static void meet(struct watcher *w, struct folder *folder, const char *name, boo
                  struct tasks *tasks)
 {
     _cleanup_buffer_ struct buffer path = BUFFER_INIT;
+    folders_path(folder, name, &path);
+    if (watcher_excludes(w, buffer_text(&path)))
+        return;
     if (told) {
-        folders_path(folder, name, &path);
         pending_add(w->pending, CHANGE_CREATE, is_dir ? CHANGE_FOLDER : 0, buffer_text(&path),
                     clock_boottime_us());
-        met_add(&w->met, buffer_text(&path));
+        met_add(&w->met, folder->wd, name);
     }
     if (is_dir && w->recursive)
         add_task(tasks, folder, name);
@@ -187,15 +194,33 @@ static void look_into(struct watcher *w, struct folder *folder, int fd, bool tol
     closedir(entries);
 }
 
-static void put_folder(struct watcher *w, struct folder *parent, const char *name, int wd)
+static bool is_known_elsewhere(const struct watcher *w, int wd, const struct folder *parent, const char *name)
 {
+    const struct folder *folder = folders_find(w->folders, wd);
+    return folder && (folder->parent != parent || strcmp(folder->name, name) != 0);
+}
+
+static bool is_on_its_way(const struct watcher *w, int wd)
+{
+    for (size_t i = 0; i < WATCHER_TRANSITS; i++)
+        if (w->transits[i].cookie && w->transits[i].wd == wd)
+            return true;
+    return false;
+}
+
+static struct folder *put_folder(struct watcher *w, struct folder *parent, const char *name, int wd)
+{
+    bool is_new = !folders_find(w->folders, wd) || is_known_elsewhere(w, wd, parent, name);
     struct folder *folder = folders_put(w->folders, parent, name, wd);
     folder->round = w->round;
+    if (is_new)
+        doubt_place(w, folder);
     if (!parent)
         w->top = folder;
     for (size_t i = 0; i < WATCHER_TRANSITS; i++) /* it has arrived */
         if (w->transits[i].wd == wd)
             w->transits[i] = (struct transit){ 0 };
+    return folder;
 }
 
 static int walk_one(struct watcher *w, struct folder *parent, const char *name, bool told,
@@ -209,6 +234,10 @@ static int walk_one(struct watcher *w, struct folder *parent, const char *name, 
     if (path.length > CHANGE_PATH_MAX - NAME_MAX - 1)
         return cannot_watch(w, w->base, ENAMETOOLONG, NULL);
     int fd = open_path(w, buffer_text(&path), O_RDONLY);
+    if (fd < 0 && is_missing(errno)) {
+        doubt_missing(w, parent, name);
+        return 0;
+    }
     if (fd < 0)
         return cannot_watch(w, buffer_text(&path), errno, err);
     int wd = add_watch(w, fd, w->mask);
@@ -217,10 +246,15 @@ static int walk_one(struct watcher *w, struct folder *parent, const char *name, 
         close(fd);
         return cannot_watch(w, buffer_text(&path), problem, err);
     }
-    put_folder(w, parent, name, wd);
-    if (w->recursive || told)
-        look_into(w, folders_find(w->folders, wd), fd, told, tasks);
-    else
+    /* The kernel knows where it came from, and may be about to say so. */
+    bool is_elsewhere = told && is_known_elsewhere(w, wd, parent, name) && !is_on_its_way(w, wd);
+    if (is_elsewhere)
+        doubt_conflict(w, parent, name, wd);
+    if (!is_elsewhere && w->recursive)
+        look_into(w, put_folder(w, parent, name, wd), fd, told, tasks);
+    else if (!is_elsewhere)
+        put_folder(w, parent, name, wd);
+    if (is_elsewhere || !w->recursive)
         close(fd);
     return 0;
 }
@@ -233,12 +267,24 @@ int walk_folder(struct watcher *w, struct folder *parent, const char *name, bool
     int rc = walk_one(w, parent, name, told, &tasks, err);
     while ((task = STAILQ_FIRST(&tasks)) != NULL) {
         STAILQ_REMOVE_HEAD(&tasks, next);
-        if (rc == 0)
-            rc = walk_one(w, task->parent, task->name, told, &tasks, err);
+        struct folder *folder = folders_find(w->folders, task->parent);
+        if (rc == 0 && folder)
+            rc = walk_one(w, folder, task->name, told, &tasks, err);
         free(task);
         watcher_fill(w);
     }
     return rc;
+}
+
+bool walk_is_there(struct watcher *w, const struct folder *folder)
+{
+    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
+    folders_path(folder, ".", &path);
+    _cleanup_close_ int fd = open_path(w, buffer_text(&path), O_RDONLY);
+    int wd = fd < 0 ? -1 : add_watch(w, fd, w->mask);
+    if (wd >= 0 && !folders_find(w->folders, wd)) /* nobody's: it is met by a walk, or not at all */
+        inotify_rm_watch(w->fd, wd);
+    return wd == folder->wd;
 }
 
 void walk_again(struct watcher *w)

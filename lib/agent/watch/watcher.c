@@ -77,9 +77,11 @@ static int begin(struct watcher *w, const struct watcher_options *options, struc
 struct watcher *watcher_open(const struct watcher_options *options, struct error *err)
 {
     struct watcher *w = xcalloc(1, sizeof *w);
-    *w = (struct watcher){
-        .root = options->root, .fd = -1, .recursive = options->recursive, .mask = mask_of(options->types)
-    };
+    *w = (struct watcher){ .root = options->root,
+                           .fd = -1,
+                           .recursive = options->recursive,
+                           .excluded = options->excluded,
+                           .mask = mask_of(options->types) };
     if (begin(w, options, err) == 0)
         return w;
     watcher_free(w);
@@ -94,6 +96,7 @@ void watcher_free(struct watcher *w)
     pending_free(w->pending);
     memory_close_fd(&w->fd);
     met_clear(&w->met);
+    doubts_clear(&w->doubts);
     buffer_free(&w->raw);
     buffer_free(&w->path);
     free(w->base);
@@ -116,6 +119,11 @@ struct pending *watcher_pending(struct watcher *w)
     return w->pending;
 }
 
+bool watcher_excludes(const struct watcher *w, const char *path)
+{
+    return !glob_is_empty(w->excluded) && glob_matches(w->excluded, path, strlen(path));
+}
+
 /* ---- folders on their way ---- */
 
 static void set_out(struct watcher *w, uint32_t cookie, int wd, int64_t now_us)
@@ -136,6 +144,33 @@ static struct folder *arrived(struct watcher *w, uint32_t cookie)
             return folders_find(w->folders, wd);
         }
     return NULL;
+}
+
+static bool arrives_ahead(const struct watcher *w, uint32_t cookie)
+{
+    for (const char *at = w->ahead; at < w->ahead_end;) {
+        const struct inotify_event *event = (const void *)at;
+        if (event->mask & IN_MOVED_TO && event->cookie == cookie)
+            return true;
+        at += sizeof *event + event->len;
+    }
+    return false;
+}
+
+/* Something happened in a folder that was moved away: where its arrival does not follow either, it has left,
+ * and what happens there has no path any more. */
+static bool has_left(struct watcher *w, const struct folder *folder)
+{
+    for (size_t i = 0; i < WATCHER_TRANSITS; i++) {
+        struct transit *t = &w->transits[i];
+        struct folder *moved = t->cookie ? folders_find(w->folders, t->wd) : NULL;
+        if (!moved || !folders_is_below(folder, moved) || arrives_ahead(w, t->cookie))
+            continue;
+        *t = (struct transit){ 0 };
+        folders_drop(w->folders, moved, false);
+        return true;
+    }
+    return false;
 }
 
 /* They have left what is watched. */
@@ -164,7 +199,7 @@ struct named {
 
 static void on_create(struct watcher *w, const struct named *n)
 {
-    if (met_take(&w->met, n->path))
+    if (met_take(&w->met, n->folder->wd, n->name))
         return;
     pending_add(w->pending, CHANGE_CREATE, n->flags, n->path, n->now_us);
     if (n->flags & CHANGE_FOLDER && w->recursive)
@@ -173,20 +208,22 @@ static void on_create(struct watcher *w, const struct named *n)
 
 static void on_moved_to(struct watcher *w, const struct named *n)
 {
-    bool known = met_take(&w->met, n->path);
-    bool paired = pending_to(w->pending, n->flags, n->path, n->cookie, known, n->now_us);
+    bool known = met_take(&w->met, n->folder->wd, n->name);
+    pending_to(w->pending, n->flags, n->path, n->cookie, known, n->now_us);
     if (!(n->flags & CHANGE_FOLDER) || !w->recursive)
         return;
     struct folder *folder = arrived(w, n->cookie);
-    if (folder)
+    if (folder) {
         folders_move(w->folders, folder, n->folder, n->name);
-    else if (!known)
-        walk_folder(w, n->folder, n->name, !paired, NULL);
+        doubt_place(w, folder);
+    }
+    if (folder ? !glob_is_empty(w->excluded) : !known) /* under another name less may be excluded */
+        walk_folder(w, n->folder, n->name, !folder, NULL);
 }
 
 static void on_delete(struct watcher *w, const struct named *n)
 {
-    met_take(&w->met, n->path);
+    met_take(&w->met, n->folder->wd, n->name);
     pending_add(w->pending, CHANGE_REMOVE, n->flags, n->path, n->now_us);
     struct folder *gone = n->flags & CHANGE_FOLDER ? folders_child(w->folders, n->folder, n->name) : NULL;
     if (gone)
@@ -195,7 +232,7 @@ static void on_delete(struct watcher *w, const struct named *n)
 
 static void on_moved_from(struct watcher *w, const struct named *n)
 {
-    met_take(&w->met, n->path);
+    met_take(&w->met, n->folder->wd, n->name);
     pending_from(w->pending, n->flags, n->path, n->cookie, n->now_us);
     struct folder *folder = n->flags & CHANGE_FOLDER ? folders_child(w->folders, n->folder, n->name) : NULL;
     if (folder)
@@ -231,6 +268,14 @@ static void end(struct watcher *w, enum change_why why, int64_t now_us)
     w->ended = true;
 }
 
+/* Where nothing is watched. */
+static void drop_arrived(struct watcher *w, uint32_t cookie)
+{
+    struct folder *folder = arrived(w, cookie);
+    if (folder)
+        folders_drop(w->folders, folder, false);
+}
+
 static void on_named(struct watcher *w, struct folder *folder, const struct inotify_event *event)
 {
     if (w->only && strcmp(event->name, w->only) != 0)
@@ -241,6 +286,11 @@ static void on_named(struct watcher *w, struct folder *folder, const struct inot
         return;
     }
     _cleanup_free_ char *path = xstrdup(buffer_text(&w->path));
+    if (watcher_excludes(w, path)) {
+        if (event->mask & IN_MOVED_TO)
+            drop_arrived(w, event->cookie);
+        return;
+    }
     const struct named n = { .folder = folder,
                              .name = event->name,
                              .path = path,
@@ -261,7 +311,7 @@ static void on_above(struct watcher *w, const struct folder *folder, const struc
 static void on_event(struct watcher *w, const struct inotify_event *event)
 {
     if (event->mask & IN_Q_OVERFLOW)
-        w->lost = true;
+        w->lost = WHY_QUEUE;
     struct folder *folder = folders_find(w->folders, event->wd);
     if (!folder || w->ended)
         return;
@@ -271,7 +321,7 @@ static void on_event(struct watcher *w, const struct inotify_event *event)
         end(w, WHY_REMOVED, clock_boottime_us());
     } else if (event->mask & IN_IGNORED) {
         folders_drop(w->folders, folder, true);
-    } else if (event->len > 0) {
+    } else if (event->len > 0 && !has_left(w, folder)) {
         on_named(w, folder, event);
     }
 }
@@ -302,32 +352,47 @@ static void look_at_all(struct watcher *w)
     w->raw = (struct buffer)BUFFER_INIT;
     for (size_t at = 0; at + sizeof(struct inotify_event) <= raw.length;) {
         const struct inotify_event *event = (const void *)(raw.data + at);
-        on_event(w, event);
         at += sizeof *event + event->len;
+        w->ahead = raw.data + at;
+        w->ahead_end = raw.data + raw.length;
+        on_event(w, event);
     }
 }
 
 /* Only when all is in place again is it told: who then looks for himself misses nothing. */
 static void find_again(struct watcher *w)
 {
-    w->lost = false;
+    enum change_why why = w->lost;
+    w->lost = WHY_NONE;
+    doubts_clear(&w->doubts);
     walk_again(w);
-    pending_tell(w->pending, CHANGE_OVERFLOW, WHY_QUEUE, w->base, clock_boottime_us());
+    pending_tell(w->pending, CHANGE_OVERFLOW, why, w->base, clock_boottime_us());
 }
 
-/* Not for ever where changes do not end: they are to be told meanwhile. */
+/* The kernel has nothing more to say. */
+static bool settle(struct watcher *w)
+{
+    met_clear(&w->met);
+    drop_gone(w, clock_boottime_us());
+    if (w->ended)
+        return true;
+    if (!w->lost && !doubts_settle(w))
+        return false;
+    if (w->lost)
+        find_again(w);
+    return w->raw.length == 0;
+}
+
 bool watcher_read(struct watcher *w)
 {
-    for (int i = 0; watcher_fill(w), w->raw.length > 0; i++) {
-        if (i == ROUNDS)
-            return false;
-        look_at_all(w);
+    for (int i = 0; i < ROUNDS; i++) { /* not for ever where changes do not end: they are to be told */
+        watcher_fill(w);
+        if (w->raw.length > 0)
+            look_at_all(w);
+        else if (settle(w))
+            return true;
     }
-    met_clear(&w->met);
-    if (w->lost && !w->ended)
-        find_again(w);
-    drop_gone(w, clock_boottime_us());
-    return w->raw.length == 0;
+    return false;
 }
 
 int64_t watcher_due(const struct watcher *w)

@@ -5,6 +5,7 @@
 #define AGENT_WATCH_WATCHER_H
 
 #include "lib/agent/files/path.h"
+#include "lib/agent/search/glob.h"
 #include "lib/agent/watch/pending.h"
 
 struct watcher;
@@ -12,7 +13,8 @@ struct watcher_options {
     const struct path_root *root; /* lives as long as the watcher */
     const char *path;             /* as the client said it */
     bool recursive;
-    unsigned types; /* 1 << change_type */
+    unsigned types;        /* 1 << change_type */
+    struct glob *excluded; /* GLOB_EXCLUDE, as if it were not there; lives as long as the watcher */
 };
 /* Everything below is watched when it returns. ERROR_NOT_FOUND, ERROR_INVALID of the path; ERROR_TOO_MANY:
  * the system has no more watches or instances. */
