@@ -151,6 +151,8 @@ START_TEST(missing_tools_are_told_with_the_line_that_brings_them)
     pclose(pipe);
     ck_assert_ptr_nonnull(strstr(text, "find programs: rg fd\n"));
     ck_assert_ptr_nonnull(strstr(text, "cure: apt-get install ripgrep fd-find\n"));
+    ck_assert_ptr_nonnull(strstr(text, "searching in files answers 501"));
+    ck_assert_ptr_nonnull(strstr(text, "cure: apt-get install ripgrep, then stop the workspaces that run\n"));
     ck_assert_ptr_nonnull(strstr(text, "uv is neither in /usr nor in"));
 }
 END_TEST

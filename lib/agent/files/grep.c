@@ -16,7 +16,9 @@
 #define MOST_FILES  16384
 #define MOST_BYTES  (512u << 10) /* of names in one command line */
 #define LEAST_BYTES (16u << 10)
-#define BY_FILES    "f"       /* before a cursor: to go on so that each page is whole */
+#define BY_FILES    "f" /* before a cursor: to go on so that each page is whole */
+#define MOST_LINES  5000
+#define MOST_ROOM   700000    /* so many lines and their files: an answer may have 50,000 JSON values */
 #define WHOLE_FILE  INT64_MAX /* the line that a page goes on at behind all of a file */
 
 /* Where the next page goes on: owned. */
@@ -150,6 +152,9 @@ static json_t *tell(struct grep *grep, struct next *next)
         *next = (struct next){ xstrdup(path), line, false };
     } else if (!grep->timed_out) {
         free(STEAL(next->path));
+    } else if (!next->path) { /* nothing was searched yet */
+        *next = (struct next){ xstrdup(grep->rules.at_path ? grep->rules.at_path : ""), grep->rules.at_line,
+                               grep->by_files };
     }
     const char *over = grep->timed_out ? "time" : path ? "limit" : NULL;
     return json_pack("{s:o, s:I, s:o, s:s?, s:I, s:I, s:O}", "files", files, "matches", (json_int_t)matches,
@@ -168,10 +173,10 @@ static int64_t bounded(const struct grep *grep, const char *name, int64_t otherw
 
 static void take_rules(struct grep *grep)
 {
-    grep->rules.limit = (size_t)bounded(grep, "limit", 50, 1, 100000);
-    grep->rules.max_per_file = (size_t)bounded(grep, "max_per_file", 20, 1, 100000);
+    grep->rules.limit = (size_t)bounded(grep, "limit", 50, 1, MOST_LINES);
+    grep->rules.max_per_file = (size_t)bounded(grep, "max_per_file", 20, 1, MOST_LINES);
     grep->rules.context = bounded(grep, "context_lines", 0, 0, 100);
-    grep->rules.room = (size_t)bounded(grep, "max_bytes", 90000, 1, 8 << 20);
+    grep->rules.room = (size_t)bounded(grep, "max_bytes", 90000, 1, MOST_ROOM);
     grep->rules.twice = file_call_flag(grep->call, "twice");
     grep->until_ms = clock_boottime_ms() + bounded(grep, "wait_ms", 25000, 1, 60000);
     grep->hidden = file_call_flag(grep->call, "hidden");

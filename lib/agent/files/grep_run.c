@@ -225,6 +225,9 @@ static int run(struct taking *t, const struct grep_arguments *a, enum grep_outco
 {
     struct grep *grep = t->grep;
     struct rg rg = RG_INIT;
+    int64_t binary = grep->binary;
+    size_t told = json_array_size(grep->binaries);
+    *ret = GREP_BROKEN;
     int rc = rg_start(&rg, grep->call, grep->folder_fd, a->list, err);
     if (rc == 0) {
         bool late = read_all(grep, &rg, t);
@@ -232,6 +235,11 @@ static int run(struct taking *t, const struct grep_arguments *a, enum grep_outco
         rc = judge(t, &rg, status, late, ret, err);
         grep->unreadable += *ret == GREP_DONE ? rg.problems : 0;
         hits_end(t->hits, *ret == GREP_LATE);
+    }
+    if (*ret == GREP_BROKEN) { /* it is to be tried again */
+        grep->binary = binary;
+        while (json_array_size(grep->binaries) > told)
+            json_array_remove(grep->binaries, told);
     }
     rg_clear(&rg);
     return rc;

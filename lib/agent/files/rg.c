@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #define MEMORY_MAX (512ull << 20) /* it holds whole lines, of any length */
-#define END_MS     2000         /* for its own end, once its output is at its end */
+#define END_MS     2000           /* for its own end, once its output is at its end */
 
 int rg_check(const struct file_call_context *call, struct error *err)
 {

@@ -15,6 +15,7 @@
 
 #define PATH_LONGEST  (PATH_MAX - 1) /* what other calls take */
 #define MATCH_COST    110
+#define MATCHES_MOST  5000        /* an answer may have 50,000 JSON values */
 #define NAMES_BYTES   (32u << 20) /* held at once, of all folders that the walk is in */
 #define NAMES_MOST    16384       /* of one folder at a time */
 #define NAMES_LEAST   256
@@ -314,7 +315,9 @@ int file_search(struct file_call_context *call, json_t **ret, struct error *err)
     struct search s = { .call = call,
                         .find = glob_new(GLOB_FIND),
                         .exclude = glob_new(GLOB_EXCLUDE),
-                        .limit = limit > 0 ? (size_t)limit : 1,
+                        .limit = limit < 1              ? 1
+                                 : limit < MATCHES_MOST ? (size_t)limit
+                                                        : MATCHES_MOST,
                         .room = room > 0 ? (size_t)room : 1,
                         .until_ms = clock_boottime_ms() + file_call_integer(call, "wait_ms", 25000),
                         .matches = json_array() };

@@ -239,7 +239,7 @@ void hits_end(struct hits *hits, bool keep)
 
 static json_t *show_line(const struct file *file, const struct kept *kept)
 {
-    const char *data = file->text.data + kept->at;
+    const char *data = file->text.length > 0 ? file->text.data + kept->at : "";
     const struct hit *hit = &kept->hit;
     _cleanup_buffer_ struct buffer text = BUFFER_INIT, exact = BUFFER_INIT;
     clip_show(&text, data, hit->length, hit->before, hit->after);
