@@ -137,7 +137,7 @@ static void check_packages(const struct config *config, struct finding *f)
     char id[32];
     long long count = 0, mib = 0, most = (long long)config->shared_packages_mib;
     _cleanup_buffer_ struct buffer stamp = BUFFER_INIT;
-    _cleanup_free_ char *path = config_path(config, "packages", "uv/stamp");
+    _cleanup_free_ char *path = config_path(config, "tools", ".packages/stamp");
     bool some = io_read_file(AT_FDCWD, path, 200, &stamp, NULL) == 0 &&
                 sscanf(buffer_text(&stamp), "%31s %lld %lld", id, &count, &mib) == 3;
     if (most == 0)

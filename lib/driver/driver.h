@@ -68,7 +68,7 @@ struct driver {
      * ..., "processes": ..., "network": ..., "seccomp": bool, ...}. A new reference. sandbox may be NULL. */
     json_t *(*capabilities)(const struct config *config, struct sandbox *sandbox);
     /* may. Brings Python packages ("name==version") into what its sandboxes share read-only; minutes at most.
-     */
+     * ERROR_UNSUPPORTED where they share none. */
     int (*share_packages)(const struct config *config, const char *const *packages, size_t count,
                           struct error *err);
     /* may: later. */

@@ -178,18 +178,18 @@ static bool is_full(const struct config *config, const char *store_path, bool *r
 }
 
 /* A full one begins anew, with what is used now, but once a day: else wishes without end would be downloads
- * without end. Sandboxes that have it bound see it become empty, and do without. */
+ * without end. Sandboxes that run see it go, and the new one come. */
 static int renew(const struct config *config, struct error *err)
 {
-    _cleanup_free_ char *folder = config_path(config, "packages", NULL);
+    _cleanup_free_ char *folder = config_path(config, "tools", NULL);
     _cleanup_close_ int at = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (at < 0)
         return 0;
     log_info("shared packages: full, and older than a day: they begin anew");
-    io_remove_tree(at, "uv.old", NULL);
-    if (renameat(at, "uv", at, "uv.old") < 0)
+    io_remove_tree(at, ".packages.old", NULL);
+    if (renameat(at, ".packages", at, ".packages.old") < 0)
         return error_errno(err, ERROR_INTERNAL, errno, "cannot put the shared packages away");
-    return io_remove_tree(at, "uv.old", err);
+    return io_remove_tree(at, ".packages.old", err);
 }
 
 static int bring(const struct config *config, const struct driver *driver, struct error *err)
@@ -198,7 +198,7 @@ static int bring(const struct config *config, const struct driver *driver, struc
     size_t count;
     bool is_old;
     json_auto_t *wishes = json_object();
-    _cleanup_free_ char *store = config_path(config, "packages", "uv");
+    _cleanup_free_ char *store = config_path(config, "tools", ".packages");
     read_wishes(config, wishes);
     for (int round = 0; round < ROUNDS && (count = choose(store, wishes, wanted)) > 0; round++) {
         bool full = is_full(config, store, &is_old);
@@ -218,16 +218,14 @@ int chore_share(const struct chore *c, const char *unused, struct error *err)
 {
     (void)unused;
     const struct driver *driver = driver_find(c->config->driver);
-    _cleanup_free_ char *folder = config_path(c->config, "packages", NULL),
-                        *lock = config_path(c->config, "packages", "lock");
+    _cleanup_free_ char *lock = config_path(c->config, "run", "packages.lock");
     _cleanup_close_ int lock_fd = -1;
     setpriority(PRIO_PROCESS, 0, 10);
     if (c->config->shared_packages_mib == 0 || driver == NULL || driver->share_packages == NULL)
         return 0;
-    if (io_ensure_directory(folder, 0755, err) < 0)
-        return -1;
     int held = io_lock_file(lock, &lock_fd, err);
-    return held == 1 ? bring(c->config, driver, err) : held;
+    int result = held == 1 ? bring(c->config, driver, err) : held;
+    return result < 0 && err->code == ERROR_UNSUPPORTED ? (error_clear(err), 0) : result;
 }
 
 /* ---- when ---- */

@@ -125,9 +125,7 @@ static int make_folders(const struct config *config, struct error *err)
         if (io_ensure_directory(path, 0700, err) < 0)
             return -1;
     }
-    /* Sandboxes have it from their start, also where nothing is in it yet. */
-    _cleanup_free_ char *packages = config_path(config, "packages", "uv");
-    return config->shared_packages_mib > 0 ? io_ensure_directory(packages, 0755, err) : 0;
+    return 0;
 }
 
 static int open_house(struct warden *w, struct error *err)

@@ -110,9 +110,9 @@ static void share(struct sandbox_spec *spec)
     box.config.shared_packages_mib = 100;
     put("tools/uv", "#!/bin/sh\necho uv $*\n", 0755);
     put("tools/uvx", "#!/bin/sh\necho uvx \"$*\"\n", 0755);
-    put("packages/uv/archive-v0/one/m.py", "true\n", 0644);
-    put("packages/uv/wheels-v8/pypi/m/1.http", "pointer\n", 0644);
-    put("packages/uv/stamp", "first 1 1\n", 0644);
+    put("tools/.packages/archive-v0/one/m.py", "true\n", 0644);
+    put("tools/.packages/wheels-v8/pypi/m/1.http", "pointer\n", 0644);
+    put("tools/.packages/stamp", "first 1 1\n", 0644);
 }
 
 START_TEST(shared_packages_are_linked_and_read_only)
@@ -124,24 +124,24 @@ START_TEST(shared_packages_are_linked_and_read_only)
         "echo x >~/.cache/uv/archive-v0/one/m.py",
         "chmod 777 ~/.cache/uv/archive-v0/one/m.py",
         "echo x >"
-        "/run/workspace/packages/archive-v0/one/m.py",
-        "rm -f /run/workspace/packages/archive-v0/one/m.py",
-        "echo x >/run/workspace/packages/stamp",
-        "mv /run/workspace/packages/archive-v0 /run/workspace/packages/other",
-        "mkdir /run/workspace/packages/archive-v0/two",
-        "mount -o remount,rw /run/workspace/packages",
+        "/run/workspace/tools/.packages/archive-v0/one/m.py",
+        "rm -f /run/workspace/tools/.packages/archive-v0/one/m.py",
+        "echo x >/run/workspace/tools/.packages/stamp",
+        "mv /run/workspace/tools/.packages/archive-v0 /run/workspace/tools/.packages/other",
+        "mkdir /run/workspace/tools/.packages/archive-v0/two",
+        "mount -o remount,rw /run/workspace/tools/.packages",
         "echo x >/run/workspace/tools/uv",
         "echo x >/run/workspace/bin/uv",
-        "truncate -s 0 /run/workspace/packages/archive-v0/one/m.py",
-        "touch -d yesterday /run/workspace/packages/stamp",
-        "setfattr -n user.x -v y /run/workspace/packages/stamp",
+        "truncate -s 0 /run/workspace/tools/.packages/archive-v0/one/m.py",
+        "touch -d yesterday /run/workspace/tools/.packages/stamp",
+        "setfattr -n user.x -v y /run/workspace/tools/.packages/stamp",
     };
     for (size_t i = 0; i < N_ELEMENTS(attempts); i++)
         ck_assert_msg(!box_succeeds(&box, attempts[i]), "%s", attempts[i]);
     /* what it puts in the place of a link is its own */
     ck_assert_str_eq(box_output(&box,
                                 "cd ~/.cache/uv; rm archive-v0/one/m.py; echo evil >archive-v0/one/m.py; uv; "
-                                "cat archive-v0/one/m.py /run/workspace/packages/archive-v0/one/m.py"),
+                                "cat archive-v0/one/m.py /run/workspace/tools/.packages/archive-v0/one/m.py"),
                      "uv\nevil\ntrue\n");
     box_end(&box);
 }
@@ -154,20 +154,20 @@ START_TEST(links_follow_what_is_shared)
     START(share);
     ck_assert_str_eq(box_output(&box, list), "uv\none\ntrue\npointer\n");
     /* more of the same: own entries stay */
-    put("packages/uv/archive-v0/two/m.py", "second\n", 0644);
+    put("tools/.packages/archive-v0/two/m.py", "second\n", 0644);
     ck_assert_str_eq(box_output(&box, list), "uv\none\ntrue\npointer\n");
-    put("packages/uv/stamp", "first 2 1\n", 0644);
+    put("tools/.packages/stamp", "first 2 1\n", 0644);
     ck_assert_str_eq(
         box_output(&box, "mkdir ~/.cache/uv/archive-v0/mine; echo mine >~/.cache/uv/archive-v0/mine/m.py"),
         "");
     ck_assert_str_eq(box_output(&box, list), "uv\nmine\none\ntwo\nmine\ntrue\nsecond\npointer\n");
     /* another one: nothing of the old is left that could lead nowhere */
-    _cleanup_free_ char *old = config_path(&box.config, "packages/uv/archive-v0", "one");
+    _cleanup_free_ char *old = config_path(&box.config, "tools/.packages/archive-v0", "one");
     io_remove_tree(AT_FDCWD, old, NULL);
-    put("packages/uv/stamp", "other 1 1\n", 0644);
+    put("tools/.packages/stamp", "other 1 1\n", 0644);
     ck_assert_str_eq(box_output(&box, list), "uv\ntwo\nsecond\npointer\n");
     /* none any more */
-    _cleanup_free_ char *store = config_path(&box.config, "packages", "uv");
+    _cleanup_free_ char *store = config_path(&box.config, "tools", ".packages");
     for (int i = 0; i < 2; i++) {
         io_remove_tree(AT_FDCWD, store, NULL);
         ck_assert_str_eq(box_output(&box, "uv; find ~/.cache/uv -name m.py"), "uv\n");

@@ -86,7 +86,9 @@ START_TEST(what_is_not_there_is_told)
     json_t *missing = json_object_get(json_object_get(record, "capabilities"), "missing_tools");
     ck_assert_uint_eq(json_array_size(missing), 1);
     ck_assert_str_eq(json_string_value(json_array_get(missing, 0)), "uvx");
-    exec_run_command(the, other, "ls /run/workspace/tools/uv; command -v uv >/dev/null || echo none; uvx --version 2>/dev/null", &log);
+    exec_run_command(
+        the, other,
+        "ls /run/workspace/tools/uv; command -v uv >/dev/null || echo none; uvx --version 2>/dev/null", &log);
     ck_assert_str_eq(log.out, "/run/workspace/tools/uv\n");
     exec_log_clear(&log);
     workspace_terminate(the, other);
@@ -150,10 +152,10 @@ static char *output_of(const char *workspace, const char *command)
 static void wait_for_shared(const char *package, const char *version)
 {
     char path[200], stamp[200];
-    snprintf(path, sizeof path, "ls %s/packages/uv/wheels-v*/pypi/%s/%s-*.http >/dev/null 2>&1",
+    snprintf(path, sizeof path, "ls %s/tools/.packages/wheels-v*/pypi/%s/%s-*.http >/dev/null 2>&1",
              instance_state(the), package, version);
     snprintf(stamp, sizeof stamp,
-             "find %s/packages/uv/stamp -newer $(ls -d %s/packages/uv/wheels-v*/pypi/%s) | grep -q .",
+             "find %s/tools/.packages/stamp -newer $(ls -d %s/tools/.packages/wheels-v*/pypi/%s) | grep -q .",
              instance_state(the), instance_state(the), package);
     for (long long end = now_ms() + 90000; system(path) != 0 || system(stamp) != 0; sleep_ms(200))
         ck_assert_msg(now_ms() < end, "%s==%s is not shared", package, version);
@@ -181,7 +183,7 @@ START_TEST(what_one_brought_the_next_one_has)
     double second = run_in(other, command, NULL);
     run_in(other, "uv run -q --offline pytest --version", "pytest");
     run_in(other, "find ~/.cache/uv/archive-v0 -name six.py -type l -printf '%l\\n'",
-           "/run/workspace/packages/");
+           "/run/workspace/tools/.packages/");
     run_in(other, "find .venv -name six.py -type f", "six.py");
     printf("uv sync: %.0f ms from PyPI, %.0f ms from what is shared\n", first, second);
     workspace_terminate(the, other);
@@ -205,9 +207,11 @@ static const char poison[] =
     "ln -s /etc wheels-v8/pypi/etc; ln -s . wheels-v9; mkfifo wheels-v8/pypi/fifo "
     "wheels-v8/pypi/x/2.0-py3.http\n"
     /* the shared ones themselves */
-    "for f in $(find /run/workspace/packages -type f | head -50); do cp ~/poison $f; chmod 777 $f; rm -f $f; "
+    "for f in $(find /run/workspace/tools/.packages -type f | head -50); do cp ~/poison $f; chmod 777 $f; rm "
+    "-f $f; "
     "done 2>/dev/null\n"
-    "cp ~/poison /run/workspace/packages/stamp 2>/dev/null; mount -o remount,rw /run/workspace/packages "
+    "cp ~/poison /run/workspace/tools/.packages/stamp 2>/dev/null; mount -o remount,rw "
+    "/run/workspace/tools/.packages "
     "2>/dev/null\n"
     "find archive-v0 -type l | while read l; do cp ~/poison $l 2>/dev/null && echo WROTE $l; done; true";
 
@@ -234,7 +238,8 @@ START_TEST(nobody_poisons_what_others_execute)
            "            seen += 1\nprint(seen > 10, 'all as listed')\nEND",
            "True all as listed");
     run_in(other,
-           "grep -rl p01s0n /run/workspace/packages | wc -l; ls /run/workspace/packages/wheels-v*/pypi | "
+           "grep -rl p01s0n /run/workspace/tools/.packages | wc -l; ls "
+           "/run/workspace/tools/.packages/wheels-v*/pypi | "
            "grep -c -e etc -e fifo -e touch -e index; ls /workspace",
            "0\n0\nv\n");
     workspace_terminate(the, other);

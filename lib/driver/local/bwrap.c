@@ -256,12 +256,11 @@ int bwrap_start(const struct config *config, const struct sandbox_spec *spec, co
     _cleanup_free_ char *home = files ? fd_path(spec->home_fd, err) : NULL;
     if (!home || choose_uid(spec, &uid, err) || open_descriptors(&v, ret, err))
         return -1;
-    _cleanup_free_ char *tools_path = tools_folder(config), *packages = packages_folder(config);
-    /* There are no packages without tools. */
-    const struct spawn_view views[] = {
-        { agent, SPAWN_VIEW "agent" },      { files, SPAWN_VIEW "files" },       { home, SPAWN_VIEW "home" },
-        { tools_path, SPAWN_VIEW "tools" }, { packages, SPAWN_VIEW "packages" },
-    };
+    _cleanup_free_ char *tools_path = tools_folder(config);
+    const struct spawn_view views[] = { { agent, SPAWN_VIEW "agent" },
+                                        { files, SPAWN_VIEW "files" },
+                                        { home, SPAWN_VIEW "home" },
+                                        { tools_path, SPAWN_VIEW "tools" } };
     _cleanup_free_ char *ripgrep = tools_find_in_usr("rg");
     _cleanup_free_ char *hostname = make_hostname(spec->hostname);
     bool viewed = uid && spawn_is_privileged();
@@ -270,14 +269,13 @@ int bwrap_start(const struct config *config, const struct sandbox_spec *spec, co
                          .files = files,
                          .home = home,
                          .tools = tools_path,
-                         .packages = packages,
+                         .packages = packages_are_shared(config),
                          .hostname = hostname };
     if (viewed) {
         root.agent = views[0].target;
         root.files = views[1].target;
         root.home = views[2].target;
         root.tools = tools_path ? views[3].target : NULL;
-        root.packages = packages ? views[4].target : NULL;
     }
     bwrap_sizes(spec, &root.tmp_mib, &root.shm_mib);
     bwrap_describe_isolation(spec->block_network || (config->network && !strcmp(config->network, "none")),
@@ -286,7 +284,7 @@ int bwrap_start(const struct config *config, const struct sandbox_spec *spec, co
     vector_add_printf(&v, "%d", FD_STATUS);
     if (root_describe(&root, &v, err) || vector_seal(&v, FD_ARGUMENTS, err))
         return -1;
-    size_t n_views = 3 + (tools_path != NULL) + (packages != NULL);
+    size_t n_views = 3 + (tools_path != NULL);
     return run(config, spec, cgroup, uid, views, viewed ? n_views : 0, &v, ret, err);
 }
 

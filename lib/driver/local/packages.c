@@ -20,7 +20,6 @@
 #include "lib/driver/local/bwrap.h"
 #include "lib/driver/local/root.h"
 #include "lib/driver/local/seccomp.h"
-#include "lib/driver/local/tools.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,15 +57,15 @@ static const char wrapper[] =
  * brought is tried again after an hour: it may have been the network. */
 static const char bringer[] =
     "cd " SANDBOX_WORKSPACE " || exit 1\n"
-    "limit=$1 uv=$2\n"
-    "shift 2\n"
+    "limit=$1\n"
+    "shift\n"
     "find . -maxdepth 1 -name refused -mmin +60 -delete\n"
     "read -r id count size 2>/dev/null <stamp || {\n"
     "    id=$(od -An -N8 -tx8 /dev/urandom | tr -d ' ') count=0\n"
     "}\n"
     "[ -e born ] || : >born\n"
     "bring() {\n"
-    "    $uv pip install -q --only-binary :all: --link-mode symlink --python /usr/bin/python3 --target /tmp/target \"$@\"\n"
+    "    " SANDBOX_TOOLS "/uv pip install -q --only-binary :all: --link-mode symlink --python /usr/bin/python3 --target /tmp/target \"$@\"\n"
     "}\n"
     "for package; do\n"
     "    [ \"$(du -sm . | cut -f1)\" -lt \"$limit\" ] || break\n"
@@ -81,19 +80,16 @@ static const char bringer[] =
     "echo \"$id $count $(du -sm . | cut -f1)\" >stamp.new && mv stamp.new stamp\n";
 /* clang-format on */
 
-char *packages_folder(const struct config *config)
+bool packages_are_shared(const struct config *config)
 {
     struct stat status;
-    _cleanup_free_ char *uv = config_path(config, "tools", "uv"),
-                        *path = config_path(config, "packages", "uv");
-    bool is_there = config->shared_packages_mib > 0 && !stat(uv, &status) && !lstat(path, &status) &&
-                    S_ISDIR(status.st_mode);
-    return is_there ? STEAL(path) : NULL;
+    _cleanup_free_ char *uv = config_path(config, "tools", "uv");
+    return config->shared_packages_mib > 0 && !stat(uv, &status);
 }
 
-int packages_describe(const char *folder, struct vector *v, struct error *err)
+int packages_describe(struct vector *v, struct error *err)
 {
-    vector_add(v, "--ro-bind", folder, SANDBOX_PACKAGES, "--symlink", "uv", SANDBOX_NAMES "/uvx", NULL);
+    vector_add(v, "--symlink", "uv", SANDBOX_NAMES "/uvx", NULL);
     return vector_add_program(v, wrapper, SANDBOX_NAMES "/uv", err);
 }
 
@@ -169,9 +165,9 @@ static int wait_for(int pidfd, struct error *err)
     return fine ? 0 : error_set(err, ERROR_DRIVER, "bringing shared packages failed");
 }
 
-static char **make_argv(const char *limit, const char *uv, const char *const *packages, size_t count)
+static char **make_argv(const char *limit, const char *const *packages, size_t count)
 {
-    const char *const head[] = { "bwrap", "--args", "4", "--", "/bin/sh", "-c", bringer, "sh", limit, uv };
+    const char *const head[] = { "bwrap", "--args", "4", "--", "/bin/sh", "-c", bringer, "sh", limit };
     char **argv = xcalloc(N_ELEMENTS(head) + count + 1, sizeof(*argv));
     memcpy(argv, head, sizeof(head));
     memcpy(argv + N_ELEMENTS(head), packages, count * sizeof(*packages));
@@ -208,25 +204,19 @@ static void tell(int output)
 /* What is bound into the sandbox, from outside. */
 struct places {
     uid_t uid; /* 0 = as the caller */
-    char *folder, *tools, *uv;
+    char *folder, *tools;
 };
 
 static void places_clear(struct places *p)
 {
     free(p->folder);
     free(p->tools);
-    free(p->uv);
 }
 
 static int find_places(const struct config *config, struct places *ret, struct error *err)
 {
-    ret->folder = config_path(config, "packages", "uv");
+    ret->folder = config_path(config, PACKAGES_FOLDER, NULL);
     ret->tools = tools_folder(config);
-    ret->uv = tools_find_in_usr("uv");
-    if (!ret->uv && ret->tools)
-        ret->uv = xstrdup(SANDBOX_TOOLS "/uv");
-    if (!ret->uv)
-        return error_set(err, ERROR_UNSUPPORTED, "there is no uv");
     return find_uid(config, &ret->uid, err) < 0 ? -1 : make_folder(ret->folder, ret->uid, err);
 }
 
@@ -236,7 +226,7 @@ static int bring(const struct config *config, const struct places *p, char *cons
     const struct spawn_view views[] = { { p->folder, SPAWN_VIEW "files" }, { p->tools, SPAWN_VIEW "tools" } };
     bool viewed = p->uid && spawn_is_privileged();
     struct root root = { .files = viewed ? views[0].target : p->folder,
-                         .tools = p->tools && viewed ? views[1].target : p->tools,
+                         .tools = viewed ? views[1].target : p->tools,
                          .hostname = "packages",
                          .tmp_mib = 1024,
                          .shm_mib = 64 };
@@ -245,7 +235,7 @@ static int bring(const struct config *config, const struct places *p, char *cons
     vector_add(v, "--seccomp", "3", NULL);
     if (root_describe(&root, v, err) || vector_seal(v, FD_ARGUMENTS, err))
         return -1;
-    return run(p->uid, views, viewed ? 1 + (p->tools != NULL) : 0, v, argv, err);
+    return run(p->uid, views, viewed ? N_ELEMENTS(views) : 0, v, argv, err);
 }
 
 int packages_bring(const struct config *config, const char *const *packages, size_t count, struct error *err)
@@ -254,10 +244,12 @@ int packages_bring(const struct config *config, const char *const *packages, siz
     _cleanup_close_ int output = -1;
     _cleanup_vector_ struct vector v = { .arguments = BUFFER_INIT };
     __attribute__((cleanup(places_clear))) struct places places = { 0 };
+    if (!packages_are_shared(config))
+        return error_set(err, ERROR_UNSUPPORTED, "there is no uv");
     if (find_places(config, &places, err) < 0 || open_descriptors(&v, &output, err) < 0)
         return -1;
     snprintf(limit, sizeof(limit), "%lld", (long long)config->shared_packages_mib);
-    _cleanup_free_ char **argv = make_argv(limit, places.uv, packages, count);
+    _cleanup_free_ char **argv = make_argv(limit, packages, count);
     int result = bring(config, &places, argv, &v, err);
     tell(output);
     return result;

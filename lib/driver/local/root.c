@@ -185,7 +185,7 @@ static int add_tools(const struct root *root, struct vector *v, struct error *er
     }
     if (root->tools)
         vector_add(v, "--ro-bind", root->tools, SANDBOX_TOOLS, NULL);
-    return root->packages ? packages_describe(root->packages, v, err) : 0;
+    return root->packages ? packages_describe(v, err) : 0;
 }
 
 int root_describe(const struct root *root, struct vector *v, struct error *err)

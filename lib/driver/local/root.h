@@ -14,8 +14,9 @@
 #define SANDBOX_UID       "1000"
 
 struct root {
-    /* Paths outside. agent, ripgrep, tools and packages may be NULL; home too: then it is a tmpfs. */
-    const char *agent, *ripgrep, *files, *home, *tools, *packages;
+    /* Paths outside. agent, ripgrep and tools may be NULL; home too: then it is a tmpfs. */
+    const char *agent, *ripgrep, *files, *home, *tools;
+    bool packages; /* shared ones, which lie among the tools */
     const char *hostname;
     int64_t tmp_mib, shm_mib;
 };
