@@ -136,6 +136,39 @@ START_TEST(versions_of_python_are_the_hosts)
 }
 END_TEST
 
+START_TEST(what_the_operator_names_is_passed)
+{
+    char other[40];
+    run("echo \"<$WSF_TEST_INDEX$WSF_TEST_HIDDEN$WSF_TEST_ABSENT>\"", "<https://index.example/simple>");
+    workspace_create(the, make_json("{s:{s:s}}", "env", "WSF_TEST_INDEX", "mine"), other);
+    run_in(other, "echo \"<$WSF_TEST_INDEX>\"", "<mine>");
+    workspace_terminate(the, other);
+}
+END_TEST
+
+/* A copy of the script beside another list of hashes, or without an index: uv does not come, and that is no
+ * failure. */
+START_TEST(what_is_not_the_listed_uv_does_not_come)
+{
+    static const char *const ways[] = {
+        "sed -i 's/sha256:...../sha256:00000/' $d/uv.txt; $d/bring_uv.sh $d/to",
+        "PIP_NO_INDEX=1 PIP_FIND_LINKS= $d/bring_uv.sh $d/to"
+    };
+    char line[400], said[600];
+    for (size_t i = 0; i < N_ELEMENTS(ways); i++) {
+        snprintf(line, sizeof line,
+                 "d=$(mktemp -d); cp conf/bring_uv.sh conf/uv.txt $d; %s; echo status $?; ls $d/to; rm -r $d",
+                 ways[i]);
+        FILE *pipe = popen(line, "re");
+        said[fread(said, 1, sizeof said - 1, pipe)] = '\0';
+        pclose(pipe);
+        ck_assert_msg(strstr(said, "could not be brought") && strstr(said, "status 0\n") &&
+                          !strstr(said, "\nuv"),
+                      "%s", said);
+    }
+}
+END_TEST
+
 /* ---- packages that all workspaces share ---- */
 
 static char *output_of(const char *workspace, const char *command)
@@ -248,6 +281,9 @@ END_TEST
 
 int main(void)
 {
+    static const char *const environment[] = { "WORKSPACE_PASS_ENV=WSF_TEST_INDEX,WSF_TEST_ABSENT",
+                                               "WSF_TEST_INDEX=https://index.example/simple",
+                                               "WSF_TEST_HIDDEN=hidden", NULL };
     struct stat status;
     if (stat(UV, &status) || stat("/usr/bin/uv", &status) == 0 || stat("/usr/local/bin/uv", &status) == 0) {
         puts("SKIP: " UV " is not there (make bring-uv brings it from PyPI), or the host has one of its own");
@@ -263,8 +299,10 @@ int main(void)
     tcase_add_test(c, a_project_lives);
     tcase_add_test(c, a_script_brings_its_packages);
     tcase_add_test(c, versions_of_python_are_the_hosts);
+    tcase_add_test(c, what_the_operator_names_is_passed);
+    tcase_add_test(c, what_is_not_the_listed_uv_does_not_come);
     tcase_add_test(c, what_one_brought_the_next_one_has);
     tcase_add_test(c, nobody_poisons_what_others_execute);
     suite_add_tcase(s, c);
-    return suite_main(s, NULL);
+    return suite_main(s, environment);
 }
