@@ -1,0 +1,194 @@
+/* The warden's chore that has packages brought for all: what it takes from homes that anybody writes, and
+ * when it stops. uv is a script that does as uv would and writes down how it was called. */
+#include "lib/base/buffer.h"
+#include "lib/base/ids.h"
+#include "lib/base/io.h"
+#include "tests/support/unit.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char folder[64], state[80], ws[ID_SIZE];
+
+static const char fake_uv[] =
+    "#!/bin/sh\n"
+    "for package; do :; done\n"
+    "cd \"$UV_CACHE_DIR\"\n"
+    "echo \"$package\" >>calls\n"
+    "case $* in *--dry-run*) exit 0 ;; esac\n"
+    "name=${package%%==*} version=${package##*==}\n"
+    "[ $name != refused ] || exit 1\n"
+    "mkdir -p wheels-v8/pypi/$name archive-v0/$name simple-v28\n"
+    ": >wheels-v8/pypi/$name/$version-py3-none-any.http\n"
+    "case $name in large*) head -c 3000000 /dev/zero >archive-v0/$name/data ;; esac\n";
+
+static char *path_of(const char *leaf)
+{
+    return xasprintf("%s/%s", state, leaf);
+}
+
+/* In the state directory; $WS is the workspace, $STATE the directory. */
+static void shell(const char *command)
+{
+    _cleanup_free_ char *line = xasprintf("cd %s && %s", state, command);
+    ck_assert_msg(system(line) == 0, "%s", line);
+}
+
+static void setup(void)
+{
+    struct error err = ERROR_INIT;
+    snprintf(folder, sizeof folder, "/tmp/wsf-share-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chmod(folder, 0755), 0);
+    snprintf(state, sizeof state, "%s/state", folder);
+    id_make(ID_WORKSPACE, ws);
+    _cleanup_free_ char *tools = path_of("tools"), *uv = path_of("tools/uv"), *run = path_of("run");
+    ck_assert_int_eq(mkdir(state, 0750), 0);
+    const struct passwd *user = getpwnam("www-data");
+    if (geteuid() == 0)
+        ck_assert_int_eq(chown(state, user->pw_uid, user->pw_gid), 0);
+    ck_assert_int_eq(io_ensure_directory(tools, 0755, &err), 0);
+    ck_assert_int_eq(io_ensure_directory(run, 0700, &err), 0);
+    ck_assert_int_eq(io_replace_file(AT_FDCWD, uv, fake_uv, strlen(fake_uv), 0755, &err), 0);
+    setenv("WS", ws, 1);
+    setenv("STATE", state, 1);
+    shell("mkdir -p workspaces/$WS/home");
+}
+
+static void teardown(void)
+{
+    io_remove_tree(AT_FDCWD, folder, NULL);
+}
+
+/* In the cache of the workspace. */
+static void in_cache(const char *command)
+{
+    _cleanup_free_ char *line =
+        xasprintf("c=workspaces/$WS/home/.cache/uv/wheels-v8/pypi; mkdir -p $c && cd $c && %s", command);
+    shell(line);
+}
+
+/* *ret = what the chore said; caller frees. */
+static char *share(const char *mib)
+{
+    char program[PATH_MAX], said[4096];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = '\0';
+    for (int i = 0; i < 2; i++)
+        *strrchr(program, '/') = '\0';
+    _cleanup_free_ char *line = xasprintf(
+        "%s/workspace-fcgi warden --chore share --state %s --set WORKSPACE_SHARED_PACKAGES_MIB=%s 2>&1",
+        program, state, mib);
+    FILE *out = popen(line, "re");
+    said[fread(said, 1, sizeof said - 1, out)] = '\0';
+    ck_assert_msg(pclose(out) == 0, "%s", said);
+    return xstrdup(said);
+}
+
+/* Sorted, each once; "" where there is no such file. */
+static char *lines_of(const char *leaf)
+{
+    char text[4096];
+    _cleanup_free_ char *line =
+        xasprintf("sort -u %s/tools/.packages/%s 2>/dev/null | tr '\\n' ' '", state, leaf);
+    FILE *out = popen(line, "re");
+    text[fread(text, 1, sizeof text - 1, out)] = '\0';
+    pclose(out);
+    return xstrdup(text);
+}
+
+static void expect_calls(const char *expected)
+{
+    _cleanup_free_ char *calls = lines_of("calls");
+    ck_assert_str_eq(calls, expected);
+}
+
+START_TEST(names_of_packages_are_taken_and_nothing_else)
+{
+    in_cache("mkdir six zope.interface x _x .hidden -- -r '$(touch evil)' 'a b' 'a;b' fifo sub "
+             "$(printf 'n%0200d' 0) && "
+             "touch six/1.17.0-py3-none-any.http six/1.16.0-py3-none-any.http six/1.15.0-py3-none-any.lock "
+             "six/none.http six/--python=x-y.http 'six/1;touch evil-py3.http' 'six/1.0 --index=x-py3.http' "
+             "zope.interface/7.2-cp311-cp311-manylinux_2_17_x86_64.http x/1.0+local.1-py3-none-any.http "
+             "_x/1-py3.http .hidden/1-py3.http ./-r/1-py3.http './$(touch evil)/1-py3.http' 'a b/1-py3.http' "
+             "'a;b/1-py3.http' && ln -s /etc etc && ln -s six linked && mkfifo fifo/1-py3.http pipe && "
+             "mkdir sub/1-py3.http && echo x >file && ln -s . ../../wheels-v9");
+    /* the way to it leads elsewhere */
+    shell("o=workspaces/ws-0123456789abcdef0123456789abcdef/home; mkdir -p other/uv/wheels-v8/pypi/elsewhere "
+          "$o && "
+          "touch other/uv/wheels-v8/pypi/elsewhere/1-py3.http && ln -s $STATE/other $o/.cache");
+    shell("n=workspaces/nobody/home/.cache/uv/wheels-v8/pypi/nobody; mkdir -p $n && touch $n/1-py3.http");
+    free(share("100"));
+    expect_calls("fifo==1 six==1.16.0 six==1.17.0 sub==1 x==1.0+local.1 zope.interface==7.2 ");
+    shell("test -z \"$(find . -name evil)\"");
+}
+END_TEST
+
+START_TEST(what_is_there_is_not_brought_again)
+{
+    in_cache("mkdir six refused && touch six/1.17.0-py3-none-any.http refused/1-py3-none-any.http");
+    free(share("100"));
+    expect_calls("refused==1 six==1.17.0 ");
+    _cleanup_free_ char *refused = lines_of("refused"), *stamp = lines_of("stamp");
+    ck_assert_str_eq(refused, "refused==1 ");
+    shell("rm tools/.packages/calls");
+    free(share("100"));
+    expect_calls("");
+    _cleanup_free_ char *same = lines_of("stamp");
+    ck_assert_str_eq(stamp, same);
+    /* it may have been the network */
+    shell("touch -d '2 hours ago' tools/.packages/refused");
+    free(share("100"));
+    expect_calls("refused==1 ");
+}
+END_TEST
+
+START_TEST(a_full_one_takes_no_more_and_begins_anew_after_a_day)
+{
+    in_cache("mkdir large && touch large/1-py3-none-any.http");
+    free(share("2"));
+    _cleanup_free_ char *stamp = lines_of("stamp");
+    in_cache("mkdir small && touch small/1-py3-none-any.http && rm -r large");
+    _cleanup_free_ char *said = share("2");
+    ck_assert_msg(strstr(said, "no room for 1 more"), "%s", said);
+    expect_calls("large==1 ");
+    shell("touch -d '2 days ago' tools/.packages/born");
+    _cleanup_free_ char *anew = share("2");
+    ck_assert_msg(strstr(anew, "begin anew"), "%s", anew);
+    expect_calls("small==1 ");
+    _cleanup_free_ char *other = lines_of("stamp");
+    ck_assert_int_ne(strncmp(stamp, other, 16), 0);
+    shell("test ! -e tools/.packages.old && test ! -e tools/.packages/archive-v0/large");
+}
+END_TEST
+
+START_TEST(nothing_is_shared_where_nothing_should_be)
+{
+    in_cache("mkdir six && touch six/1.17.0-py3-none-any.http");
+    free(share("0"));
+    shell("test ! -e tools/.packages");
+    shell("rm tools/uv");
+    free(share("100"));
+    shell("test ! -e tools/.packages");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("share");
+    TCase *c = tcase_create("share");
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, names_of_packages_are_taken_and_nothing_else);
+    tcase_add_test(c, what_is_there_is_not_brought_again);
+    tcase_add_test(c, a_full_one_takes_no_more_and_begins_anew_after_a_day);
+    tcase_add_test(c, nothing_is_shared_where_nothing_should_be);
+    suite_add_tcase(s, c);
+    return unit_run(s);
+}
