@@ -108,6 +108,16 @@ START_TEST(a_host_that_can_is_told_so)
                       member(answer, good[i], "text"));
     ck_assert_ptr_nonnull(strstr(member(answer, "limits", "text"), "memory: "));
     ck_assert_str_eq(member(answer, "store", "level"), "warn");
+    ck_assert_str_eq(member(answer, "packages", "text"), "workspaces share 0 Python packages, 0 of 2048 MiB");
+    json_decref(answer);
+    put("stamp", 0, "0123456789abcdef 7 3000\n");
+    _cleanup_free_ char *line =
+        xasprintf("cd %s && mkdir -p tools/.packages && mv stamp tools/.packages", state);
+    ck_assert_int_eq(system(line), 0);
+    run(NULL, &answer);
+    ck_assert_str_eq(member(answer, "packages", "level"), "warn");
+    ck_assert_ptr_nonnull(
+        strstr(member(answer, "packages", "text"), "7 Python packages, 3000 MiB: there is no room"));
     json_decref(answer);
 }
 END_TEST

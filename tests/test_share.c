@@ -3,6 +3,8 @@
 #include "lib/base/buffer.h"
 #include "lib/base/ids.h"
 #include "lib/base/io.h"
+#include "lib/store/state.h"
+#include "tests/support/house.h"
 #include "tests/support/unit.h"
 
 #include <check.h>
@@ -40,6 +42,18 @@ static void shell(const char *command)
     ck_assert_msg(system(line) == 0, "%s", line);
 }
 
+/* A record of a workspace; id "" = a new one. */
+static void add_record(char id[static ID_SIZE], bool blocked)
+{
+    struct error err = ERROR_INIT;
+    json_auto_t *record = house_record(id, json_pack("{s:b}", "block_network", blocked)), *existing = NULL;
+    struct state *store = state_open(state, &err);
+    ck_assert_msg(store != NULL, "%s", err.message);
+    ck_assert_msg(state_create_workspace(store, record, NULL, 0, 0, 0, &existing, &err) == 0, "%s",
+                  err.message);
+    state_close(store);
+}
+
 static void setup(void)
 {
     struct error err = ERROR_INIT;
@@ -47,7 +61,7 @@ static void setup(void)
     ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_assert_int_eq(chmod(folder, 0755), 0);
     snprintf(state, sizeof state, "%s/state", folder);
-    id_make(ID_WORKSPACE, ws);
+    *ws = '\0';
     _cleanup_free_ char *tools = path_of("tools"), *uv = path_of("tools/uv"), *run = path_of("run");
     ck_assert_int_eq(mkdir(state, 0750), 0);
     const struct passwd *user = getpwnam("www-data");
@@ -56,6 +70,7 @@ static void setup(void)
     ck_assert_int_eq(io_ensure_directory(tools, 0755, &err), 0);
     ck_assert_int_eq(io_ensure_directory(run, 0700, &err), 0);
     ck_assert_int_eq(io_replace_file(AT_FDCWD, uv, fake_uv, strlen(fake_uv), 0755, &err), 0);
+    add_record(ws, false);
     setenv("WS", ws, 1);
     setenv("STATE", state, 1);
     shell("mkdir -p workspaces/$WS/home");
@@ -120,6 +135,8 @@ START_TEST(names_of_packages_are_taken_and_nothing_else)
              "'a;b/1-py3.http' && ln -s /etc etc && ln -s six linked && mkfifo fifo/1-py3.http pipe && "
              "mkdir sub/1-py3.http && echo x >file && ln -s . ../../wheels-v9");
     /* the way to it leads elsewhere */
+    char other[ID_SIZE] = "ws-0123456789abcdef0123456789abcdef";
+    add_record(other, false);
     shell("o=workspaces/ws-0123456789abcdef0123456789abcdef/home; mkdir -p other/uv/wheels-v8/pypi/elsewhere "
           "$o && "
           "touch other/uv/wheels-v8/pypi/elsewhere/1-py3.http && ln -s $STATE/other $o/.cache");
@@ -127,6 +144,21 @@ START_TEST(names_of_packages_are_taken_and_nothing_else)
     free(share("100"));
     expect_calls("fifo==1 six==1.16.0 six==1.17.0 sub==1 x==1.0+local.1 zope.interface==7.2 ");
     shell("test -z \"$(find . -name evil)\"");
+}
+END_TEST
+
+/* What the gateway asks an index for could carry something out. */
+START_TEST(who_has_no_network_has_no_wishes)
+{
+    char blocked[ID_SIZE] = "ws-0123456789abcdef0123456789abcde0";
+    add_record(blocked, true);
+    in_cache("mkdir six && touch six/1.17.0-py3-none-any.http");
+    shell("for w in ws-0123456789abcdef0123456789abcde0 ws-0123456789abcdef0123456789abcde1; do "
+          "p=workspaces/$w/home/.cache/uv/wheels-v8/pypi/$w; mkdir -p $p && touch $p/1-py3.http; done");
+    free(share("100 --set WORKSPACE_NETWORK=none"));
+    expect_calls("");
+    free(share("100"));
+    expect_calls("six==1.17.0 ");
 }
 END_TEST
 
@@ -186,6 +218,7 @@ int main(void)
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_set_timeout(c, 60);
     tcase_add_test(c, names_of_packages_are_taken_and_nothing_else);
+    tcase_add_test(c, who_has_no_network_has_no_wishes);
     tcase_add_test(c, what_is_there_is_not_brought_again);
     tcase_add_test(c, a_full_one_takes_no_more_and_begins_anew_after_a_day);
     tcase_add_test(c, nothing_is_shared_where_nothing_should_be);

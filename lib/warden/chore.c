@@ -181,7 +181,7 @@ static const struct {
 } chores[] = {
     { "mend", true, true, mend },           { "remove", true, true, remove_one },
     { "sweep", false, true, chore_sweep },  { "trash", false, false, chore_trash },
-    { "share", false, false, chore_share },
+    { "share", false, true, chore_share },
 };
 
 static int run(struct chore *c, const char *name, const char *id, struct error *err)

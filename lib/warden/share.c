@@ -115,12 +115,21 @@ static void read_cache(int at, const char *path, json_t *packages)
 
 /* ---- what is wanted ---- */
 
-static void read_wishes(const struct config *config, json_t *wishes)
+/* Who has no network has no wishes either: what the gateway fetches, and what it asks an index for, could
+ * carry something out. */
+static bool may_wish(const struct chore *c, const char *id)
 {
-    _cleanup_free_ char *path = config_path(config, "workspaces", NULL);
+    json_auto_t *record = NULL;
+    return id_is_valid(ID_WORKSPACE, id) && state_get_workspace(c->state, id, &record, NULL) == 0 &&
+           !json_is_true(json_object_get(json_object_get(record, "spec"), "block_network"));
+}
+
+static void read_wishes(const struct chore *c, json_t *wishes)
+{
+    _cleanup_free_ char *path = config_path(c->config, "workspaces", NULL);
     DIR *dir = opendir(path);
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        if (!id_is_valid(ID_WORKSPACE, entry->d_name))
+        if (!may_wish(c, entry->d_name))
             continue;
         _cleanup_free_ char *cache = xasprintf("%s/" CACHE, entry->d_name);
         read_cache(dirfd(dir), cache, wishes);
@@ -192,14 +201,15 @@ static int renew(const struct config *config, struct error *err)
     return io_remove_tree(at, ".packages.old", err);
 }
 
-static int bring(const struct config *config, const struct driver *driver, struct error *err)
+static int bring(const struct chore *c, const struct driver *driver, struct error *err)
 {
+    const struct config *config = c->config;
     const char *wanted[AT_A_TIME];
     size_t count;
     bool is_old;
     json_auto_t *wishes = json_object();
     _cleanup_free_ char *store = config_path(config, "tools", ".packages");
-    read_wishes(config, wishes);
+    read_wishes(c, wishes);
     for (int round = 0; round < ROUNDS && (count = choose(store, wishes, wanted)) > 0; round++) {
         bool full = is_full(config, store, &is_old);
         if (full && !is_old) {
@@ -221,10 +231,11 @@ int chore_share(const struct chore *c, const char *unused, struct error *err)
     _cleanup_free_ char *lock = config_path(c->config, "run", "packages.lock");
     _cleanup_close_ int lock_fd = -1;
     setpriority(PRIO_PROCESS, 0, 10);
-    if (c->config->shared_packages_mib == 0 || driver == NULL || driver->share_packages == NULL)
+    bool offline = strcmp(c->config->network, "none") == 0;
+    if (c->config->shared_packages_mib == 0 || offline || driver == NULL || driver->share_packages == NULL)
         return 0;
     int held = io_lock_file(lock, &lock_fd, err);
-    int result = held == 1 ? bring(c->config, driver, err) : held;
+    int result = held == 1 ? bring(c, driver, err) : held;
     return result < 0 && err->code == ERROR_UNSUPPORTED ? (error_clear(err), 0) : result;
 }
 

@@ -116,6 +116,18 @@ START_TEST(a_project_lives)
 }
 END_TEST
 
+START_TEST(run_bash_has_it_as_well)
+{
+    char path[100];
+    snprintf(path, sizeof path, "/api/workspaces/%s/bash", ws);
+    json_auto_t *result =
+        api(the, 200, "POST", path,
+            make_json("{s:s, s:i}", "command", "uv run -q --no-project python3 -c 'print(6 * 7)'",
+                      "wait_seconds", 60));
+    ck_assert_msg(strstr(member_text(result, "stdout"), "42"), "%s", json_dumps(result, 0));
+}
+END_TEST
+
 START_TEST(a_script_brings_its_packages)
 {
     run("printf '# /// script\\n# dependencies = [\"six\"]\\n# ///\\nimport six\\nprint(six.PY3)\\n' >s.py "
@@ -297,6 +309,7 @@ int main(void)
     tcase_add_test(c, what_is_not_there_is_told);
     tcase_add_test(c, nobody_inside_changes_a_tool);
     tcase_add_test(c, a_project_lives);
+    tcase_add_test(c, run_bash_has_it_as_well);
     tcase_add_test(c, a_script_brings_its_packages);
     tcase_add_test(c, versions_of_python_are_the_hosts);
     tcase_add_test(c, what_the_operator_names_is_passed);
