@@ -389,7 +389,7 @@ END_TEST
 
 START_TEST(line_ends_are_counted)
 {
-    char data[6000];
+    char data[6000] = { 0 };
     unsigned seed = 7;
     for (int round = 0; round < 3000; round++) {
         size_t length = (size_t)rand_r(&seed) % sizeof data, begin = (size_t)rand_r(&seed) % (length + 1);

@@ -152,13 +152,14 @@ static void take_answer(void *user, struct flight *f, const char *text, size_t l
                         const struct error *err)
 {
     struct slot *slot = user;
+    bool failed = f && f->failed;
     slot->flight = NULL;
-    stream_ended(slot, f && f->failed, text, length, err);
+    stream_ended(slot, failed, text, length, err);
     rpc_begin_result(&slot->text, slot->id);
     if (err)
         mcp_append_call_error(&slot->text, slot->era, err);
     else
-        mcp_append_call_result(&slot->text, slot->op, slot->era, &f->blocks, f->failed, text, length);
+        mcp_append_call_result(&slot->text, slot->op, slot->era, &f->blocks, failed, text, length);
     buffer_append_char(&slot->text, '}');
     bound_batch(slot);
     close_one(slot->post);

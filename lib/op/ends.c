@@ -42,7 +42,8 @@ static bool spend(struct allowance *left, const struct event *event, bool is_out
     left->events = less(left->events, 1);
     if (is_output) {
         left->bytes = less(left->bytes, event->length);
-        left->chars = less(left->chars, utf8_count(event->data, event->length));
+        if (left->chars != SIZE_MAX)
+            left->chars = less(left->chars, utf8_count(event->data, event->length));
     }
     return left->events > 0 && left->bytes > 0 && left->chars > 0;
 }

@@ -28,7 +28,7 @@ struct ends {
 };
 
 /* From each end at most about so many bytes and characters of output (the event that reaches the bound is
- * read whole). */
+ * read whole; max_chars SIZE_MAX = any number). */
 int ends_read(struct events_reader *reader, const char *exec_id, size_t max_bytes, size_t max_chars,
               struct ends *ret, struct error *err);
 void ends_clear(struct ends *ends);

@@ -16,8 +16,10 @@ static int wait_for_end(struct call *call, struct events_reader **ret, uint64_t 
 
     if (!reader)
         return OP_FAILED;
-    if (events_get_exec(reader, exec_id, &head, err) < 0)
-        return exec_not_found(exec_id, err);
+    if (events_get_exec(reader, exec_id, &head, err) < 0) {
+        exec_not_found(exec_id, err);
+        return OP_FAILED;
+    }
     if (call->park.deadline_ms == 0)
         call->park.deadline_ms =
             now + (int64_t)(json_number_value(json_object_get(call->in, "wait_seconds")) * 1000);
@@ -31,8 +33,9 @@ static int wait_for_end(struct call *call, struct events_reader **ret, uint64_t 
 
 /* ---- what it wrote ---- */
 
-#define CONDENSED_HERE (16u << 10) /* two milliseconds at the very worst; what is longer goes to the thread  \
-                                    */
+#define CONDENSED_HERE                                                                                       \
+    (16u << 10) /* two milliseconds at the very worst; what is longer goes to the thread                     \
+                 */
 
 struct outcome {
     struct call_work work;

@@ -16,8 +16,10 @@ int output_read(struct events_reader *reader, const struct output_request *reque
 {
     size_t bytes = request->max_bytes / (request->twice ? 2 : 1), chars = 2 * request->max_chars;
 
-    if (request->compact)
-        bytes = chars = OUTPUT_CONDENSED;
+    if (request->compact) {
+        bytes = OUTPUT_CONDENSED;
+        chars = SIZE_MAX;
+    }
     if (ends_read(reader, request->exec_id, bytes, chars, &ret->ends, err) < 0)
         return -1;
     ret->head = ret->ends.head;
