@@ -247,7 +247,7 @@ analyze: deps
 	@$(MAKE) --no-print-directory deps PACKAGES="clang cppcheck"
 	@$(MAKE) --no-print-directory $(JOBS) -k analyses
 
-# ThreadSanitizer over what has threads. They are few (grep pthread_create): a worker's helper, which parses large bodies (fcgi/offload.c, and the
+# ThreadSanitizer over what has threads. They are few (grep pthread_create): a worker's helper, which parses large bodies and condenses long output (fcgi/offload.c, and the
 # queue of fcgi/loop.c under it); in a keeper the one that opens the logs (start.c), the one that flushes them (flusher.c) and the one that watches
 # over memory (driver/local/guard.c); the log's buffer is everybody's (base/log.c). The unit tests and the local driver's contract go through each of
 # them, the HTTP suites through all together: commands (exec), large bodies (refusals), limits (isolation).
