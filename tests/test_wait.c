@@ -266,13 +266,14 @@ END_TEST
 
 START_TEST(deadlines_give_a_last_turn)
 {
+    int64_t begun = clock_boottime_ms();
     wait_ms = 60;
     begin(&clients[0], &op_plain, "owner", CALL_REST);
     wait_ms = 60000;
     begin(&clients[1], &op_plain, "owner", CALL_REST);
-    caller_turn(the, 30);
-    ck_assert_int_eq(clients[0].answers, 0);
-    caller_turn(the, 80);
+    for (int i = 0; i < 100 && clients[0].answers == 0; i++)
+        caller_turn(the, 30);
+    ck_assert_int_ge(clock_boottime_ms() - begun, 60);
     ck_assert_str_eq(clients[0].text, "\"late\"");
     ck_assert_int_eq(clients[1].answers, 0);
     ck_assert_int_eq(last_runs, 1);
