@@ -212,6 +212,8 @@ START_TEST(every_problem_is_named_with_its_line)
         { "WORKSPACE_MOUNT=workspace", ":1: WORKSPACE_MOUNT must be" },
         { "WORKSPACE_MOUNT=/a/../b", "WORKSPACE_MOUNT must be" },
         { "WORKSPACE_BASE_URL=ftp://x", "WORKSPACE_BASE_URL must be" },
+        { "WORKSPACE_BASE_URL=https:///", "WORKSPACE_BASE_URL must be" },
+        { "WORKSPACE_BASE_URL=https://:8443/a", "WORKSPACE_BASE_URL must be" },
         { "WORKSPACE_TOKEN=fifteen-letters", "WORKSPACE_TOKEN must have at least 16 characters" },
         { "WORKSPACE_TOKEN=a b", "WORKSPACE_TOKEN must be printable" },
         { "WORKSPACE_NETWORK=wifi", "WORKSPACE_NETWORK must be host or none" },

@@ -18,9 +18,11 @@ static const char *rule_token(const char *text)
 
 static const char *rule_base_url(const char *text)
 {
-    bool has_scheme = strncmp(text, "http://", 7) == 0 || strncmp(text, "https://", 8) == 0;
-    if (*text && (!has_scheme || strpbrk(text, " ?#\"<>\\")))
-        return "must be an http or https URL without query";
+    const char *host = strncmp(text, "http://", 7) == 0    ? text + 7
+                       : strncmp(text, "https://", 8) == 0 ? text + 8
+                                                           : "";
+    if (*text && (strspn(host, "/:@") > 0 || !*host || strpbrk(text, " ?#\"<>\\")))
+        return "must be an http or https URL with a host and without query";
     return NULL;
 }
 
