@@ -8,6 +8,7 @@
 #include "lib/keeper/internal.h"
 #include "lib/op/op.h"
 #include "lib/schema/field.h"
+#include "lib/store/watches.h"
 #include "tests/fuzz/input.h"
 
 #include <errno.h>
@@ -109,6 +110,14 @@ static const char *exec_at(uint8_t number)
     return exec_count > 0 ? execs[number % exec_count] : "ex-00000000000000000000000000000000";
 }
 
+/* The newest one. */
+static const char *watch_there(void)
+{
+    static struct watch_head head;
+    bool any = watches_list(events_writer_reader(k.events), 0, &head, 1, NULL) > 0;
+    return any ? head.id : "fw-00000000000000000000000000000000";
+}
+
 static int worker_at(uint8_t number)
 {
     return workers[number % WORKERS];
@@ -175,6 +184,8 @@ static void step_request(uint8_t number)
         json_object_set_new(given, "workspace_id", json_string(WORKSPACE));
         if (field_find(op->params, "exec_id") != NULL)
             json_object_set_new(given, "exec_id", json_string(exec_at(exec)));
+        if (field_find(op->params, "watch_id") != NULL)
+            json_object_set_new(given, "watch_id", json_string(watch_there()));
         field_check(op->params, "body", NULL, given, &checked,
                     NULL); /* as a worker does; what is not right goes too */
     }
@@ -345,6 +356,27 @@ static void check_exec(struct events_reader *r, const char *id)
     holds(last == head.last_seq && head.exit_seq != 0 && exec_state_is_terminal(head.state));
 }
 
+static bool take_change(void *user, const struct event *event)
+{
+    uint64_t *next = user;
+    holds(event->seq == *next && event->length > 0);
+    ++*next;
+    return true;
+}
+
+static void check_watches(struct events_reader *r)
+{
+    static struct watch_head heads[256];
+    long count = watches_list(r, 0, heads, N_ELEMENTS(heads), NULL);
+    holds(count >= 0);
+    for (long i = 0; i < count; i++) {
+        uint64_t next = heads[i].base;
+        holds(exec_state_is_terminal(heads[i].state) && heads[i].finished_us != 0);
+        holds(watches_read(r, heads[i].id, 0, &heads[i], take_change, &next, NULL) == 0);
+        holds(next == heads[i].next);
+    }
+}
+
 static void check_logs(void)
 {
     struct events_cache *cache = events_cache_new(config->state_dir, 4);
@@ -352,6 +384,7 @@ static void check_logs(void)
     holds(r != NULL && events_verify(r, NULL) == 0);
     for (size_t i = 0; i < exec_count; i++)
         check_exec(r, execs[i]);
+    check_watches(r);
     events_cache_free(cache);
 }
 
@@ -367,6 +400,7 @@ static void end(void)
         live_free(e);
     }
     relays_free(&k);
+    watches_free(&k);
     holds(k.calls == NULL);
     journal_free(&k.journal);
     peers_free(k.peers);

@@ -7,6 +7,7 @@
 #include "lib/op/workspace_view.h"
 #include "lib/schema/field.h"
 #include "lib/store/events_format.h"
+#include "lib/store/watches.h"
 #include "tests/fuzz/input.h"
 
 static void check_event(const char *data, size_t size)
@@ -35,6 +36,19 @@ static void check_head(const char *data, size_t size)
     holds(strcmp(head.reason, again.reason) == 0 && head.last_seq == again.last_seq &&
           head.returncode == again.returncode && head.counted == again.counted &&
           head.stream_dropped[1] == again.stream_dropped[1]);
+}
+
+static void check_watch(const char *data, size_t size)
+{
+    struct watch_head head = { 0 }, again = { 0 };
+    unsigned char value[DISK_WATCH_SIZE];
+    if (parse_watch(data, size, &head) < 0)
+        return;
+    holds(id_is_valid(ID_WATCH, head.id) && exec_state_name(head.state) != NULL);
+    holds(strnlen(head.reason, sizeof(head.reason)) < sizeof(head.reason) && head.base <= head.next);
+    format_watch(&head, value);
+    holds(parse_watch(value, sizeof(value), &again) == 0);
+    holds(strcmp(head.reason, again.reason) == 0 && head.next == again.next && head.dropped == again.dropped);
 }
 
 static void check_meta(const char *data, size_t size)
@@ -111,7 +125,7 @@ static void check_json(const char *data, size_t size)
 }
 
 static void (*const checks[])(const char *data, size_t size) = { check_event, check_head, check_meta,
-                                                                 check_key, check_json };
+                                                                 check_key, check_json, check_watch };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -197,12 +197,18 @@ struct named {
     int64_t now_us;
 };
 
+/* A folder that was met by a walk may have been taken for another one, and gone with that. */
+static bool is_watched(const struct watcher *w, const struct named *n)
+{
+    return folders_child(w->folders, n->folder, n->name) != NULL;
+}
+
 static void on_create(struct watcher *w, const struct named *n)
 {
-    if (met_take(&w->met, n->folder->wd, n->name))
-        return;
-    pending_add(w->pending, CHANGE_CREATE, n->flags, n->path, n->now_us);
-    if (n->flags & CHANGE_FOLDER && w->recursive)
+    bool known = met_take(&w->met, n->folder->wd, n->name);
+    if (!known)
+        pending_add(w->pending, CHANGE_CREATE, n->flags, n->path, n->now_us);
+    if (n->flags & CHANGE_FOLDER && w->recursive && !(known && is_watched(w, n)))
         walk_folder(w, n->folder, n->name, true, NULL);
 }
 
@@ -217,7 +223,7 @@ static void on_moved_to(struct watcher *w, const struct named *n)
         folders_move(w->folders, folder, n->folder, n->name);
         doubt_place(w, folder);
     }
-    if (folder ? !glob_is_empty(w->excluded) : !known) /* under another name less may be excluded */
+    if (folder ? !glob_is_empty(w->excluded) : !(known && is_watched(w, n))) /* under another name less may be excluded */
         walk_folder(w, n->folder, n->name, !folder, NULL);
 }
 
