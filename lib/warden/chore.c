@@ -179,8 +179,8 @@ static const struct {
     bool needs_id, needs_state;
     int (*run)(const struct chore *c, const char *id, struct error *err);
 } chores[] = {
-    { "mend", true, true, mend },           { "remove", true, true, remove_one },
-    { "sweep", false, true, chore_sweep },  { "trash", false, false, chore_trash },
+    { "mend", true, true, mend },          { "remove", true, true, remove_one },
+    { "sweep", false, true, chore_sweep }, { "trash", false, false, chore_trash },
     { "share", false, true, chore_share },
 };
 
