@@ -1,7 +1,8 @@
 /* The soak test: workspaces are made, used, polled and removed at full speed for SOAK_SECONDS (an hour);
  * memory, descriptors, files and latencies are sampled all the while, and whatever grows fails the test. The
- * first quarter is for caches to fill. Latencies are judged against starts of a plain shell in the same time:
- * others may use the machine too, now more, now less. */
+ * first quarter is for caches to fill. Others may use the machine too, now more, now less: latencies are
+ * judged against starts of a plain shell in the same time, the size of the log against the commands that it
+ * had to hold at most so far. */
 #include "tests/chaos/gauge.h"
 #include "tests/chaos/slope.h"
 
@@ -24,14 +25,15 @@
 #define USERS         2
 #define POLLERS       4
 #define SAMPLES       90
-#define LOG_TTL       "15"
+#define LOG_TTL       15
+#define LOG_TTL_TEXT  "15"
 #define LATENCIES_MAX 20000
 
 static struct instance *the;
 static char steady[40],
     ticking[40]; /* a workspace that stays, and a command in it that prints all the time */
 static _Atomic bool over;
-static _Atomic unsigned long made, ran, polled;
+static _Atomic unsigned long made, ran, used, polled;
 
 /* ---- latencies ---- */
 
@@ -107,6 +109,7 @@ static void *use(void *unused)
     (void)unused;
     while (!atomic_load(&over)) {
         run_command(steady);
+        atomic_fetch_add(&used, 1);
         sleep_ms(5);
     }
     http_thread_end();
@@ -132,6 +135,23 @@ static void *poll_events(void *unused)
     return NULL;
 }
 
+/* The most commands so far whose logs the workspace that stays had to keep at one time. */
+static _Atomic unsigned long most_kept;
+
+static void note_kept(long long second)
+{
+    static unsigned long until[LOG_TTL + 1];
+    static long long last = -1;
+    unsigned long now = atomic_load(&used);
+    if (second == last)
+        return;
+    last = second;
+    unsigned long kept = now - until[second % (LOG_TTL + 1)];
+    until[second % (LOG_TTL + 1)] = now;
+    if (kept > atomic_load(&most_kept))
+        atomic_store(&most_kept, kept);
+}
+
 static void *probe(void *unused)
 {
     (void)unused;
@@ -139,6 +159,7 @@ static void *probe(void *unused)
         char path[160];
         snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s", steady, ticking);
         json_decref(request("GET", path, NULL, LATENCY_STATUS));
+        note_kept(now_ms() / 1000);
         sleep_ms(20);
     }
     http_thread_end();
@@ -191,7 +212,7 @@ enum measure {
 static struct series measures[MEASURES] = {
     [WORKER_PSS] = { "a worker's memory", "KiB", 1024, 0.05 },
     [WARDEN_PSS] = { "the warden's memory", "KiB", 384, 0.05 },
-    [KEEPER_PSS] = { "the keeper's memory", "KiB", 512, 0.05 },
+    [KEEPER_PSS] = { "the keeper's own memory", "KiB", 512, 0.05 },
     [AGENT_PSS] = { "the agent's memory", "KiB", 256, 0.05 },
     [FRONT_PSS] = { "lighttpd's memory", "KiB", 1024, 0.05 },
     [WORKER_FDS] = { "a worker's descriptors", "", 16, 0.03 },
@@ -199,7 +220,7 @@ static struct series measures[MEASURES] = {
     [KEEPER_FDS] = { "the keeper's descriptors", "", 6, 0.03 },
     [WORKER_DELETED] = { "removed files that a worker holds", "KiB", 4096, 0.05 },
     [STATE_SIZE] = { "the file of the state", "KiB", 256, 0.1 },
-    [EVENTS_SIZE] = { "the file of the logs", "KiB", 2048, 0.1 },
+    [EVENTS_SIZE] = { "the file of the logs, a command", "KiB", 0.2, 0.1 },
     [RUN_FILES] = { "files in run/", "", 6, 0.1 },
     [TRASH_FILES] = { "files in workspaces/.trash/", "", 20, 0.2 },
     /* in starts of a shell, each a few milliseconds */
@@ -222,7 +243,7 @@ static void sample(double at)
     double now[MEASURES] = {
         [WORKER_PSS] = gauge_mean(the, "serve", "", proc_pss_kib),
         [WARDEN_PSS] = gauge_mean(the, "warden", "", proc_pss_kib),
-        [KEEPER_PSS] = gauge_mean(the, "keep", steady, proc_pss_kib),
+        [KEEPER_PSS] = gauge_mean(the, "keep", steady, proc_anonymous_kib),
         [AGENT_PSS] = gauge_mean(the, "keep", steady, agent_pss),
         [FRONT_PSS] = gauge_mean(the, "lighttpd", "", proc_pss_kib),
         [WORKER_FDS] = gauge_mean(the, "serve", "", gauge_descriptors),
@@ -230,7 +251,8 @@ static void sample(double at)
         [KEEPER_FDS] = gauge_mean(the, "keep", steady, gauge_descriptors),
         [WORKER_DELETED] = gauge_mean(the, "serve", "", gauge_deleted_kib),
         [STATE_SIZE] = gauge_file_kib("%s/state/data.mdb", state),
-        [EVENTS_SIZE] = gauge_file_kib("%s/events/%s/data.mdb", state, steady),
+        [EVENTS_SIZE] =
+            gauge_file_kib("%s/events/%s/data.mdb", state, steady) / (double)atomic_load(&most_kept),
         [RUN_FILES] = gauge_entries("%s/run", state),
         [TRASH_FILES] = gauge_entries("%s/workspaces/.trash", state),
         [CREATE_TIME] = take_median(LATENCY_CREATE) / shell,
@@ -250,7 +272,9 @@ static void begin_work(pthread_t *threads, size_t *count)
     static const struct {
         void *(*run)(void *);
         int threads;
-    } crowd[] = { { churn, CHURNERS }, { use, USERS }, { poll_events, POLLERS }, { probe, 1 }, { start_shells, 1 } };
+    } crowd[] = {
+        { churn, CHURNERS }, { use, USERS }, { poll_events, POLLERS }, { probe, 1 }, { start_shells, 1 }
+    };
     workspace_create(the, make_json("{s:i, s:n}", "timeout_seconds", 86400, "idle_timeout_seconds"), steady);
     exec_start_command(the, steady, "while sleep 0.2; do date +%s%N; done", ticking);
     for (size_t c = 0; c < N_ELEMENTS(crowd); c++)
@@ -272,7 +296,7 @@ int main(void)
 {
     const char *given = getenv("SOAK_SECONDS");
     double seconds = given && atof(given) > 0 ? atof(given) : 3600;
-    static const char *const environment[] = { "WORKSPACE_EVENT_LOG_TTL=" LOG_TTL,
+    static const char *const environment[] = { "WORKSPACE_EVENT_LOG_TTL=" LOG_TTL_TEXT,
                                                "WORKSPACE_LOG_LEVEL=WARNING", NULL };
     struct instance_options options = { .environment = environment };
     pthread_t threads[CHURNERS + USERS + POLLERS + 2];

@@ -25,6 +25,13 @@ double proc_pss_kib(pid_t pid)
     return number_of(path, "Pss:");
 }
 
+double proc_anonymous_kib(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
+    return number_of(path, "Pss_Anon:");
+}
+
 pid_t proc_parent(pid_t pid)
 {
     char path[64];
