@@ -135,7 +135,7 @@ run: override export TOKEN := $(value TOKEN)
 run: export WORKSPACE_STATE_DIR := $(STATE)
 run: deps
 	$(call build,half a minute) programs bring-uv
-	@[ ! -x $(TOOLS)/uv ] || $(BUILD)/workspace-fcgi tools add $(TOOLS)/uv $(TOOLS)/uvx || :
+	@[ ! -x $(TOOLS)/uv ] || $(BUILD)/workspace-fcgi tools add $(TOOLS)/uv $(TOOLS)/uvx >/dev/null || :
 	@exec $(BUILD)/workspace-fcgi run
 
 # Beside the compilers. Whatever the build, so that it comes once.

@@ -115,7 +115,9 @@ static const struct op *find_op(const char *name)
 
 int cmd_call(const struct config *config, int argc, char **argv)
 {
-    if (argc < 2 || argc > 3) {
+    if (argc > 3)
+        return command_wrong_use(argv[0], argv[3]);
+    if (argc < 2) {
         fputs("call: an operation, and its parameters as one JSON object\n", stderr);
         return COMMAND_WRONG_USE;
     }

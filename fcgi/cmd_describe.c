@@ -51,6 +51,14 @@ static const struct {
     { "config", settings },
 };
 
+static bool is_document(const char *name)
+{
+    for (size_t i = 0; i < N_ELEMENTS(documents); i++)
+        if (strcmp(documents[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 int cmd_describe(const struct config *config, int argc, char **argv)
 {
     for (size_t i = 0; argc == 2 && i < N_ELEMENTS(documents); i++) {
@@ -59,5 +67,5 @@ int cmd_describe(const struct config *config, int argc, char **argv)
         documents[i].print(config);
         return fflush(stdout) == 0 ? 0 : 1;
     }
-    return COMMAND_WRONG_USE;
+    return command_wrong_use(argv[0], argc > 2 && is_document(argv[1]) ? argv[2] : argv[1]);
 }

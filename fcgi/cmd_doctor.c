@@ -349,7 +349,7 @@ int cmd_doctor(const struct config *config, int argc, char **argv)
 {
     bool as_json = argc == 2 && !strcmp(argv[1], "--json"), failed = false;
     if (argc > 1 && !as_json)
-        return COMMAND_WRONG_USE;
+        return command_wrong_use(argv[0], argv[argc > 2 && !strcmp(argv[1], "--json") ? 2 : 1]);
     json_auto_t *rows = json_array();
     for (size_t i = 0; i < N_ELEMENTS(checks); i++) {
         struct finding finding = { LEVEL_OK, "", "" };

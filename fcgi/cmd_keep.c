@@ -25,9 +25,9 @@ int cmd_keep(const struct config *config, int argc, char **argv)
         if (fd == NULL && options.workspace_id == NULL)
             options.workspace_id = argv[i];
         else if (fd == NULL || ++i == argc || (*fd = parse_fd(argv[i])) < 0)
-            return COMMAND_WRONG_USE;
+            return command_wrong_use(argv[0], argv[i]);
     }
     if (!id_is_valid(ID_WORKSPACE, options.workspace_id))
-        return COMMAND_WRONG_USE;
+        return command_wrong_use(argv[0], options.workspace_id);
     return keeper_run(&options);
 }

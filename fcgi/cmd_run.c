@@ -273,10 +273,8 @@ int cmd_run(const struct config *config, int argc, char **argv)
     _cleanup_error_ struct error err = ERROR_INIT;
     struct lighttpd front = { 0 };
 
-    if (argc > 1) {
-        fprintf(stderr, "run: %s is too much\n", argv[1]);
-        return COMMAND_WRONG_USE;
-    }
+    if (argc > 1)
+        return command_wrong_use(argv[0], argv[1]);
     int status = run(config, &front, &err) < 0;
     if (status != 0)
         fprintf(stderr, "run: %s\n", err.message);

@@ -35,7 +35,7 @@ static int parse(int argc, char **argv, struct serve *ret)
             return -1;
     }
     if (optind < argc)
-        fprintf(stderr, "serve: %s is too much\n", argv[optind]);
+        command_wrong_use(argv[0], argv[optind]);
     return optind < argc ? -1 : 0;
 }
 

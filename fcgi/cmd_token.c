@@ -63,8 +63,8 @@ static json_t *parse_scopes(const char *text)
     return given > 0 && used == given ? json_incref(scopes) : NULL;
 }
 
-/* NULL = fine, else the problem. */
-static const char *parse_add(int argc, char **argv, struct add_options *ret)
+/* 0, or a problem, which it has said. */
+static int parse_add(int argc, char **argv, struct add_options *ret)
 {
     *ret = (struct add_options){ .scopes = "read,write" };
     for (int i = 2; i < argc; i++) {
@@ -75,13 +75,13 @@ static const char *parse_add(int argc, char **argv, struct add_options *ret)
         else if (strcmp(argv[i], "--workspace") == 0 && i + 1 < argc)
             ret->workspace_id = argv[++i];
         else
-            return "there is something unknown among the arguments";
+            return command_wrong_use(argv[0], argv[i]);
     }
     if (!ret->name || !is_name(ret->name))
-        return "NAME is 1 to 63 of letters, digits and . _ @ -";
+        return wrong_use("NAME is 1 to 63 of letters, digits and . _ @ -");
     if (ret->workspace_id && !id_is_valid(ID_WORKSPACE, ret->workspace_id))
-        return "--workspace takes an id: ws- and 32 hexadecimal digits";
-    return NULL;
+        return wrong_use("--workspace takes an id: ws- and 32 hexadecimal digits");
+    return 0;
 }
 
 static json_t *make_record(const struct add_options *options, json_t *scopes, const char *hash)
@@ -113,14 +113,13 @@ static int check_workspace(struct state *state, const struct add_options *option
     return 0;
 }
 
-static const char *check_add(int argc, char **argv)
+static int check_add(int argc, char **argv)
 {
     struct add_options options;
-    const char *problem = parse_add(argc, argv, &options);
-    json_auto_t *scopes = problem ? NULL : parse_scopes(options.scopes);
-    if (!problem && !scopes)
-        problem = "--scope takes read, write and admin, each once, with commas between";
-    return problem;
+    if (parse_add(argc, argv, &options) != 0)
+        return COMMAND_WRONG_USE;
+    json_auto_t *scopes = parse_scopes(options.scopes);
+    return scopes ? 0 : wrong_use("--scope takes read, write and admin, each once, with commas between");
 }
 
 static int add_token(struct state *state, int argc, char **argv)
@@ -128,9 +127,8 @@ static int add_token(struct state *state, int argc, char **argv)
     struct add_options options;
     _cleanup_error_ struct error err = ERROR_INIT;
     char token[sizeof TOKEN_PREFIX + TOKEN_DIGITS] = TOKEN_PREFIX, hash[ID_HASH_SIZE];
-    const char *problem = parse_add(argc, argv, &options);
-    if (problem)
-        return wrong_use(problem);
+    if (parse_add(argc, argv, &options) != 0)
+        return COMMAND_WRONG_USE;
     json_auto_t *scopes = parse_scopes(options.scopes);
     if (check_workspace(state, &options, &err) < 0)
         return report(&err);
@@ -220,10 +218,9 @@ static void print_tokens(const json_t *tokens)
             free(rows[i].cells[c]);
 }
 
-static const char *check_list(int argc, char **argv)
+static int check_list(int argc, char **argv)
 {
-    (void)argv;
-    return argc == 2 ? NULL : "list takes no arguments";
+    return argc == 2 ? 0 : command_wrong_use(argv[0], argv[2]);
 }
 
 static int list_tokens(struct state *state, int argc, char **argv)
@@ -240,10 +237,11 @@ static int list_tokens(struct state *state, int argc, char **argv)
     return fflush(stdout) == 0 ? 0 : 1;
 }
 
-static const char *check_revoke(int argc, char **argv)
+static int check_revoke(int argc, char **argv)
 {
-    (void)argv;
-    return argc == 3 ? NULL : "revoke takes the id of a token, as list shows it";
+    if (argc > 3)
+        return command_wrong_use(argv[0], argv[3]);
+    return argc == 3 ? 0 : wrong_use("revoke takes the id of a token, as list shows it");
 }
 
 static int revoke_token(struct state *state, int argc, char **argv)
@@ -258,8 +256,8 @@ static int revoke_token(struct state *state, int argc, char **argv)
 
 static const struct action {
     const char *name;
-    bool makes;                                  /* the state directory, where there is none */
-    const char *(*check)(int argc, char **argv); /* NULL = fine, else the problem */
+    bool makes;                          /* the state directory, where there is none */
+    int (*check)(int argc, char **argv); /* 0, or a problem, which it has said */
     int (*run)(struct state *state, int argc, char **argv);
 } actions[] = {
     { "add", true, check_add, add_token },
@@ -271,9 +269,8 @@ static int run(const struct config *config, const struct action *action, int arg
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     struct state *state = NULL;
-    const char *problem = action->check(argc, argv);
-    if (problem)
-        return wrong_use(problem);
+    if (action->check(argc, argv) != 0)
+        return COMMAND_WRONG_USE;
     if (state_directory_enter(config, action->makes, &err) < 0)
         return report(&err);
     state = state_open(config->state_dir, &err);
@@ -291,5 +288,5 @@ int cmd_token(const struct config *config, int argc, char **argv)
     for (size_t i = 0; argc >= 2 && i < N_ELEMENTS(actions); i++)
         if (strcmp(argv[1], actions[i].name) == 0)
             return run(config, &actions[i], argc, argv);
-    return wrong_use("add, list or revoke?");
+    return argc >= 2 ? command_wrong_use(argv[0], argv[1]) : wrong_use("add, list or revoke?");
 }

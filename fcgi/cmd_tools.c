@@ -67,10 +67,13 @@ static bool is_there(int folder, const struct source *s)
     return same;
 }
 
-static int open_folder(const struct config *config, struct error *err)
+static int open_folder(const struct config *config, bool *ret_new, struct error *err)
 {
     _cleanup_free_ char *path = config_path(config, "tools", NULL);
-    if (state_directory_enter(config, true, err) < 0 || io_ensure_directory(path, 0755, err) < 0)
+    if (state_directory_enter(config, true, err) < 0)
+        return -1;
+    *ret_new = access(path, F_OK) < 0;
+    if (io_ensure_directory(path, 0755, err) < 0)
         return -1;
     _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     /* Whatever the umask was: workspaces have users of their own. */
@@ -79,19 +82,33 @@ static int open_folder(const struct config *config, struct error *err)
     return STEAL_FD(fd);
 }
 
+static int add_one(const struct config *config, int folder, const struct source *s, struct error *err)
+{
+    bool there = is_there(folder, s);
+    if (!there && io_replace_file(folder, s->name, s->data, s->length, 0755, err) < 0)
+        return -1;
+    printf("%s %s %s/tools\n", s->name, there ? "is already in" : "added to", config->state_dir);
+    return 0;
+}
+
+/* A sandbox sees what is put into the folder, but not a folder that was made after it. */
 static int add(const struct config *config, char **paths, int count, struct error *err)
 {
     struct source sources[FILES_MAX] = { 0 };
+    bool is_new = false;
     int result = 0;
     for (int i = 0; i < count && !result; i++)
         result = open_source(paths[i], &sources[i], err);
-    _cleanup_close_ int folder = result ? -1 : open_folder(config, err);
+    _cleanup_close_ int folder = result ? -1 : open_folder(config, &is_new, err);
     for (int i = 0; i < count && folder >= 0 && !result; i++)
-        if (!is_there(folder, &sources[i]))
-            result = io_replace_file(folder, sources[i].name, sources[i].data, sources[i].length, 0755, err);
+        result = add_one(config, folder, &sources[i], err);
     for (int i = 0; i < count; i++)
         source_clear(&sources[i]);
-    return folder < 0 || result ? -1 : 0;
+    if (folder < 0 || result)
+        return -1;
+    puts(is_new ? "workspaces that run now see it after a stop and a start"
+                : "every workspace sees it at once");
+    return 0;
 }
 
 /* ---- list ---- */
@@ -111,15 +128,23 @@ static void list(const struct config *config)
         closedir(dir);
 }
 
+static int wrong_use(int argc, char **argv)
+{
+    bool known = argc > 1 && (!strcmp(argv[1], "add") || !strcmp(argv[1], "list"));
+    if (known && argc - 2 > FILES_MAX) {
+        fprintf(stderr, "tools: not more than %d files at once\n", FILES_MAX);
+        return COMMAND_WRONG_USE;
+    }
+    return command_wrong_use(argv[0], known ? argv[2] : argv[1]);
+}
+
 int cmd_tools(const struct config *config, int argc, char **argv)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     bool lists = argc == 2 && !strcmp(argv[1], "list"),
          adds = argc > 2 && argc - 2 <= FILES_MAX && !strcmp(argv[1], "add");
-    if (!lists && !adds) {
-        fputs("tools: add and files, or list\n", stderr);
-        return COMMAND_WRONG_USE;
-    }
+    if (!lists && !adds)
+        return wrong_use(argc, argv);
     if (lists)
         list(config);
     else if (add(config, argv + 2, argc - 2, &err) < 0) {

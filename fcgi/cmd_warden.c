@@ -18,9 +18,9 @@ static int run_chore(const struct config *config, int argc, char **argv)
         else if (workspace_id == NULL)
             workspace_id = argv[i];
         else
-            return COMMAND_WRONG_USE;
+            return command_wrong_use(argv[0], argv[i]);
         if (end != NULL && *end != '\0')
-            return COMMAND_WRONG_USE;
+            return command_wrong_use(argv[0], argv[i]);
     }
     if (ready_fd >= 0)
         fcntl(ready_fd, F_SETFD, FD_CLOEXEC);
@@ -40,7 +40,7 @@ static int parse_flags(int argc, char **argv, unsigned *ret)
         for (size_t k = 0; k < N_ELEMENTS(known); k++)
             flag |= strcmp(argv[i], known[k].option) == 0 ? known[k].flag : 0;
         if (flag == 0)
-            return -1;
+            return command_wrong_use(argv[0], argv[i]);
         *ret |= flag;
     }
     if (!(*ret & WARDEN_SPARE))
@@ -56,7 +56,7 @@ int cmd_warden(const struct config *config, int argc, char **argv)
 
     if (argc >= 3 && strcmp(argv[1], "--chore") == 0)
         return run_chore(config, argc, argv);
-    if (parse_flags(argc, argv, &flags) < 0)
+    if (parse_flags(argc, argv, &flags) != 0)
         return COMMAND_WRONG_USE;
     if (state_directory_make(config, &err) == 0)
         return warden_run(config, program, flags);

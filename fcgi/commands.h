@@ -9,6 +9,8 @@
 
 /* The exit status that makes main.c print the subcommand's usage; the command has said what is wrong. */
 enum { COMMAND_WRONG_USE = 2 };
+/* Says which word of its arguments a subcommand does not know; NULL = one is missing. COMMAND_WRONG_USE. */
+int command_wrong_use(const char *command, const char *word);
 
 int cmd_serve(const struct config *config, int argc, char **argv);
 int cmd_run(const struct config *config, int argc, char **argv);

@@ -1,6 +1,8 @@
-/* The global options, taken out of argv wherever they stand before "--". Knows no subcommand. */
+/* The global options, taken out of argv wherever they stand before "--", and what is said of unknown ones.
+ * Knows no subcommand. */
 #include "fcgi/options.h"
 
+#include "fcgi/commands.h"
 #include "lib/base/memory.h"
 #include "lib/driver/driver.h"
 
@@ -142,6 +144,15 @@ const struct options *options_of_process(void)
 void options_set_of_process(const struct options *o)
 {
     of_process = o;
+}
+
+int command_wrong_use(const char *command, const char *word)
+{
+    if (word != NULL)
+        fprintf(stderr, "%s: '%.80s' is unknown here\n", command, word);
+    else
+        fprintf(stderr, "%s: something is missing\n", command);
+    return COMMAND_WRONG_USE;
 }
 
 char *options_program(void)

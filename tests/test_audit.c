@@ -97,6 +97,12 @@ START_TEST(what_is_secret_by_its_form_is_hidden)
         { "https://host?mail=a@b", "https://host?mail=a@b" },
         { "curl -H 'Authorization: Bearer abc.DEF-1' x", "curl -H 'Authorization: Bearer ***' x" },
         { "bEARER  x", "bEARER  x" },
+        { "bearer X", "bearer ***" },
+        { "Bearer s3cret", "Bearer ***" },
+        { "Bearer abcdefghijklmnop", "Bearer ***" },
+        { "Bearer abc..", "Bearer ***" },
+        { "the bearer token is not valid", "the bearer token is not valid" },
+        { "send a bearer token.", "send a bearer token." },
         { "a@b ://", "a@b ://" },
     };
     for (size_t i = 0; i < N_ELEMENTS(shown); i++)

@@ -11,7 +11,9 @@
 #include "tests/support/unit.h"
 
 #include <check.h>
+#include <ctype.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -121,6 +123,37 @@ START_TEST(a_file_is_read)
 }
 END_TEST
 
+START_TEST(a_comment_may_follow_a_value)
+{
+    static const struct {
+        const char *line, *value;
+    } cases[] = {
+        { "/a   # the path", "/a" }, { "/a\t#", "/a" },
+        { "/a # b # c", "/a" },      { "/a#b", "/a#b" },
+        { "/a#b #c", "/a#b" },       { "#a", "#a" },
+        { "  # nothing", "" },       { "", "" },
+        { "\"/a # b\"", "/a # b" },  { "'/a # b'\t# c", "/a # b" },
+        { "\"/a\" # \"b\"", "/a" },  { "\"/a\"b\" # c", "/a\"b" },
+        { "\"/a\"#b", "\"/a\"#b" },  { "'/a # b", "'/a" },
+        { "\"\" # none", "" },       { "it's", "it's" },
+    };
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        _cleanup_free_ char *text = xasprintf("WORKSPACE_ALLOWED_SECRETS=%s\r\n", cases[i].line);
+        struct config *config = load(text);
+        ck_assert_msg(config != NULL, "%s: %s", cases[i].line, err.message);
+        ck_assert_msg(strcmp(config->allowed_secrets, cases[i].value) == 0, "%s: %s", cases[i].line,
+                      config->allowed_secrets);
+        config_free(config);
+    }
+    struct config *config =
+        load("WORKSPACE_TOKEN=#abcdef#0123456789# # the owner's\nWORKSPACE_WORKERS=7 # two\n");
+    ck_assert_msg(config != NULL, "%s", err.message);
+    ck_assert_str_eq(config->token, "#abcdef#0123456789#");
+    ck_assert_int_eq(config->workers, 7);
+    config_free(config);
+}
+END_TEST
+
 START_TEST(only_what_is_named_is_passed)
 {
     static const char *const wrong[] = { "WORKSPACE_PASS_ENV=A B", "WORKSPACE_PASS_ENV=A,,B",
@@ -202,6 +235,8 @@ START_TEST(every_problem_is_named_with_its_line)
         { "WORKSPACE_WORKERS=x", "/settings:1: WORKSPACE_WORKERS is not a whole number" },
         { "\nWORKSPACE_WORKERS=", "/settings:2: WORKSPACE_WORKERS is not a whole number" },
         { "WORKSPACE_WORKERS=1 2", "not a whole number" },
+        { "WORKSPACE_WORKERS=1#two",
+          "not a whole number (a # begins a comment only in the file, and only after" },
         { "WORKSPACE_WORKERS=0x10", "not a whole number" },
         { "WORKSPACE_WORKERS=99999999999999999999999", "not a whole number" },
         { "WORKSPACE_WORKERS=0", "must be from 1 to 64" },
@@ -216,6 +251,8 @@ START_TEST(every_problem_is_named_with_its_line)
         { "WORKSPACE_BASE_URL=https://:8443/a", "WORKSPACE_BASE_URL must be" },
         { "WORKSPACE_TOKEN=fifteen-letters", "WORKSPACE_TOKEN must have at least 16 characters" },
         { "WORKSPACE_TOKEN=a b", "WORKSPACE_TOKEN must be printable" },
+        { "WORKSPACE_MCP_TOOLSETS=foo", "WORKSPACE_MCP_TOOLSETS must be of workspace, repo" },
+        { "WORKSPACE_MCP_TOOLSETS=file,watc", "WORKSPACE_MCP_TOOLSETS must be of workspace, repo" },
         { "WORKSPACE_NETWORK=wifi", "WORKSPACE_NETWORK must be host or none" },
         { "WORKSPACE_LOG_LEVEL=loud", "WORKSPACE_LOG_LEVEL must be" },
         { "WORKSPACE_STATE_DIR=", "WORKSPACE_STATE_DIR must not be empty" },
@@ -243,11 +280,44 @@ END_TEST
 
 START_TEST(what_has_no_effect_is_told)
 {
-    struct config *config = load("WORKSPACE_DEFAULT_IMAGE_NAME=python\n");
+    struct config *config = load("WORKSPACE_DEFAULT_IMAGE_NAME=python\nWORKSPACE_MAX_FILE_CHARS=1000\n"
+                                 "WORKSPACE_GITHUB_API_URL=https://api.github.com\n");
     config_log_unused(config);
     ck_assert(log_has("WORKSPACE_DEFAULT_IMAGE_NAME has no effect with the local driver"));
+    ck_assert(log_has("WORKSPACE_MAX_FILE_CHARS has no effect yet"));
     ck_assert(!log_has("WORKSPACE_ALLOWED_SECRETS"));
+    ck_assert(!log_has("WORKSPACE_GITHUB_API_URL"));
     config_free(config);
+}
+END_TEST
+
+/* Every row's member has its name in small letters. */
+static bool is_read(const struct buffer *code, const char *member)
+{
+    _cleanup_free_ char *use = xasprintf("->%s", member);
+    for (const char *at = code->data; (at = strstr(at, use)); at++)
+        if (!isalnum((unsigned char)at[strlen(use)]) && at[strlen(use)] != '_')
+            return true;
+    return false;
+}
+
+START_TEST(a_setting_that_nobody_reads_says_so)
+{
+    static const char *const places[] = { "fcgi/*.c", "fcgi/*/*.c", "lib/*/*.c", "lib/*/*/*.c" };
+    _cleanup_buffer_ struct buffer code = BUFFER_INIT;
+    glob_t found;
+    for (size_t i = 0; i < N_ELEMENTS(places); i++)
+        ck_assert_int_eq(glob(places[i], i ? GLOB_APPEND : 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        ck_assert_int_eq(io_read_file(AT_FDCWD, found.gl_pathv[i], 1 << 20, &code, &err), 0);
+    globfree(&found);
+    buffer_text(&code);
+    for (const struct setting *row = settings; row < settings + setting_count; row++) {
+        _cleanup_free_ char *member = xstrdup(row->name + strlen("WORKSPACE_"));
+        for (char *p = member; *p; p++)
+            *p = (char)tolower((unsigned char)*p);
+        ck_assert_msg(is_read(&code, member) == !(row->not_yet || row->not_local), "%s", row->name);
+    }
 }
 END_TEST
 
@@ -572,11 +642,13 @@ int main(void)
         defaults_are_complete,
         rows_are_sound,
         a_file_is_read,
+        a_comment_may_follow_a_value,
         only_what_is_named_is_passed,
         the_environment_wins_and_the_command_line_too,
         old_names_are_taken_with_a_line,
         every_problem_is_named_with_its_line,
         what_has_no_effect_is_told,
+        a_setting_that_nobody_reads_says_so,
         the_prefix_is_the_mount_or_the_urls_path,
         hostile_files_are_refused,
         children_get_what_differs,

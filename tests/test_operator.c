@@ -99,30 +99,64 @@ END_TEST
 
 START_TEST(wrong_use_shows_the_usage)
 {
-    static const char *const lines[] = { "serve more",
-                                         "run more",
-                                         "warden more",
-                                         "keep nothing",
-                                         "call",
-                                         "call a b c",
-                                         "describe nothing",
-                                         "doctor --yaml",
-                                         "token",
-                                         "token add",
-                                         "token list more",
-                                         "token revoke",
-                                         "serve --bogus",
-                                         "token add x --scope y",
-                                         "warden --chore" };
+    static const struct {
+        const char *line;
+        bool last_is_unknown; /* its last word */
+    } lines[] = {
+        { "serve more", true },
+        { "run more", true },
+        { "warden more", true },
+        { "keep nothing", true },
+        { "keep", false },
+        { "call", false },
+        { "call a b c", true },
+        { "describe", false },
+        { "describe nothing", true },
+        { "describe config more", true },
+        { "doctor --yaml", true },
+        { "doctor --json more", true },
+        { "tools", false },
+        { "tools more", true },
+        { "tools add", false },
+        { "tools list more", true },
+        { "token", false },
+        { "token more", true },
+        { "token add", false },
+        { "token add a b", true },
+        { "token list more", true },
+        { "token revoke", false },
+        { "token revoke a b", true },
+        { "serve --bogus", false },
+        { "token add x --scope y", false },
+        { "warden --chore", true },
+    };
     for (size_t i = 0; i < N_ELEMENTS(lines); i++) {
-        ck_assert_msg(sh("$W %s --state $S", lines[i]) == 2, "%s: %s", lines[i], output);
+        ck_assert_msg(sh("$W %s --state $S", lines[i].line) == 2, "%s: %s", lines[i].line, output);
         check_said("usage: workspace-fcgi ");
+        const char *word = strrchr(lines[i].line, ' ');
+        _cleanup_free_ char *named = xasprintf("'%s' is unknown here", word ? word + 1 : "");
+        if (lines[i].last_is_unknown)
+            check_said(named);
+        ck_assert_msg(strncmp(output, "usage:", 6) != 0, "%s does not say what is wrong: %s", lines[i].line,
+                      output);
     }
     ck_assert_int_eq(sh("$W bogus"), 2);
     check_said("there is no subcommand bogus");
     ck_assert_int_eq(sh("$W call bogus --state $S"), 2);
     check_said("there is no operation bogus");
     ck_assert(!exists(state));
+}
+END_TEST
+
+START_TEST(tools_add_says_who_sees_it)
+{
+    ck_assert_int_eq(sh("$W tools add /bin/true --state $S"), 0);
+    check_said("true added to ");
+    check_said("workspaces that run now see it after a stop and a start");
+    ck_assert_int_eq(sh("$W tools add /bin/true /bin/false --state $S"), 0);
+    check_said("true is already in ");
+    check_said("false added to ");
+    check_said("every workspace sees it at once");
 }
 END_TEST
 
@@ -494,6 +528,7 @@ int main(void)
     const TTest *const tests[] = {
         each_subcommand_has_help,
         wrong_use_shows_the_usage,
+        tools_add_says_who_sees_it,
         wrong_settings_are_refused_at_once,
         a_settings_file_that_cannot_be_read_is_named,
         a_busy_socket_is_named,

@@ -50,6 +50,8 @@ static void check_route(const struct op *op)
 static void check_texts(const struct op *op)
 {
     ck_assert_msg(op->summary && utf8_count(op->summary, strlen(op->summary)) <= 300, "%s: summary", op->id);
+    unsigned sets = 0;
+    ck_assert_msg(config_parse_toolsets(op->toolset, &sets) == 0 && sets != 0, "%s: toolset", op->id);
     ck_assert_msg(op->title && strlen(op->title) <= 40, "%s: title", op->id);
     ck_assert_msg(!op->tool || strlen(op->tool) <= 64, "%s: tool", op->id);
 }

@@ -8,8 +8,6 @@
 #include <ctype.h>
 #include <stdio.h>
 
-static const char *const toolset_names[] = { "workspace", "repo", "file", "watch", "sandbox", "function" };
-#define TOOLSETS     N_ELEMENTS(toolset_names)
 #define MOST_HEADERS 4
 
 /* An argument that a header repeats. */
@@ -22,47 +20,29 @@ struct tool {
     size_t header_count;
 };
 struct mcp_tools {
-    unsigned usual;                      /* bits of toolset_names */
-    struct buffer lists[1u << TOOLSETS]; /* made when first asked for */
+    unsigned usual;                             /* bits of config_toolsets */
+    struct buffer lists[1u << CONFIG_TOOLSETS]; /* made when first asked for */
     struct tool *tools;
     size_t count;
 };
 
 /* ---- sets ---- */
 
-static int parse_sets(const char *text, unsigned *ret)
-{
-    *ret = 0;
-    while (*text) {
-        size_t length = strcspn(text, ", "), i = 0;
-        while (i < TOOLSETS &&
-               (strlen(toolset_names[i]) != length || memcmp(toolset_names[i], text, length) != 0))
-            i++;
-        if (length > 0 && i == TOOLSETS)
-            return -1;
-        if (length > 0)
-            *ret |= 1u << i;
-        text += length;
-        text += strspn(text, ", ");
-    }
-    return 0;
-}
-
 static void name_sets(unsigned sets, struct buffer *out)
 {
-    for (size_t i = 0; i < TOOLSETS; i++) {
+    for (size_t i = 0; i < CONFIG_TOOLSETS; i++) {
         if ((sets & 1u << i) == 0)
             continue;
         if (out->length > 0)
             buffer_append_char(out, ',');
-        buffer_append_text(out, toolset_names[i]);
+        buffer_append_text(out, config_toolsets[i]);
     }
 }
 
 const struct buffer *mcp_tools_list(struct mcp_tools *t, const char *sets)
 {
     unsigned bits = 0;
-    if (sets && parse_sets(sets, &bits) < 0)
+    if (sets && config_parse_toolsets(sets, &bits) < 0)
         return NULL;
     if (bits == 0)
         bits = t->usual;
@@ -150,8 +130,8 @@ int mcp_tools_check_headers(struct mcp_tools *t, const struct op *op, const stru
 struct mcp_tools *mcp_tools_new(const struct config *config)
 {
     struct mcp_tools *t = xcalloc(1, sizeof(*t));
-    if (parse_sets(config->mcp_toolsets, &t->usual) < 0 || t->usual == 0)
-        t->usual = (1u << TOOLSETS) - 1;
+    if (config_parse_toolsets(config->mcp_toolsets, &t->usual) < 0 || t->usual == 0)
+        t->usual = (1u << CONFIG_TOOLSETS) - 1;
     size_t rows = 0;
     while (ops[rows])
         rows++;

@@ -28,13 +28,17 @@ static bool is_token_char(char c)
     return isalnum((unsigned char)c) || (c && strchr("-._~+/=", c));
 }
 
-/* RFC 6750, 2.1. */
+/* RFC 6750, 2.1. "the bearer token is not valid" speaks of one: what follows is a word, of small letters and
+ * shorter than tokens are (16). */
 static size_t bearer_length(const char *text, size_t length)
 {
-    size_t i = 0;
+    size_t i = 0, small = 0;
     while (i < length && is_token_char(text[i]))
         i++;
-    return i;
+    while (small < i && islower((unsigned char)text[small]))
+        small++;
+    bool is_word = small < 16 && (small == i || (small + 1 == i && text[small] == '.'));
+    return is_word ? 0 : i;
 }
 
 /* What is not shown where text + at stands: bytes to leave out. */

@@ -95,7 +95,9 @@ static void assign(struct loader *l, const struct setting *row, const char *valu
     int64_t number = 0;
     if (row->type == SETTING_INTEGER ? !judge_integer(row, value, &number, problem)
                                      : !judge_text(row, value, problem))
-        complain(l, where, "%s %s", row->name, problem);
+        complain(l, where, "%s %s%s", row->name, problem,
+                 strchr(value, '#') ? " (a # begins a comment only in the file, and only after white space)"
+                                    : "");
     else if (row->type == SETTING_INTEGER)
         *(int64_t *)slot(l->config, row) = number;
     else
@@ -127,14 +129,31 @@ static char *trim(char *text)
     return text;
 }
 
-/* As systemd's EnvironmentFile takes them: one pair of quotes around the whole value goes. */
-static char *unquote(char *value)
+/* White space with nothing behind it, or with a comment. */
+static bool is_over(const char *text)
 {
-    size_t length = strlen(value);
-    if (length >= 2 && (value[0] == '"' || value[0] == '\'') && value[length - 1] == value[0]) {
-        value[length - 1] = '\0';
-        return value + 1;
-    }
+    const char *end = text;
+    while (isspace((unsigned char)*end))
+        end++;
+    return !*end || (*end == '#' && end > text);
+}
+
+/* As systemd's EnvironmentFile takes them: one pair of quotes around the whole value goes. Beyond it, a
+ * comment may follow: what begins with # after white space. A # within a word, as in a token, is plain. */
+static char *take_value(char *text)
+{
+    char *value = trim(text), *end = value;
+    if (*value == '"' || *value == '\'')
+        for (char *quote = value; (quote = strchr(quote + 1, *value));)
+            if (is_over(quote + 1)) {
+                *quote = '\0';
+                return value + 1;
+            }
+    if (value > text && *value == '#')
+        *value = '\0';
+    while (!is_over(end))
+        end++;
+    *end = '\0';
     return value;
 }
 
@@ -150,7 +169,7 @@ static void take_line(struct loader *l, char *line, const char *where)
         return;
     }
     *equals = '\0';
-    char *name = trim(line), *value = unquote(trim(equals + 1));
+    char *name = trim(line), *value = take_value(equals + 1);
     const struct setting *row = setting_find(name, &is_alias);
     if (!row) {
         complain(l, where, "there is no setting %.80s", name);
@@ -317,12 +336,20 @@ const char *config_prefix(const struct config *config)
     return *config->mount ? config->mount : path ? path : "";
 }
 
+static bool is_default(const struct config *config, const struct setting *row)
+{
+    const void *at = slot((struct config *)config, row);
+    return row->type == SETTING_INTEGER ? *(const int64_t *)at == strtoll(row->dflt, NULL, 10)
+                                        : strcmp(*(char *const *)at, row->dflt) == 0;
+}
+
 void config_log_unused(const struct config *config)
 {
+    bool local = strcmp(config->driver, "local") == 0;
     for (const struct setting *row = settings; row < settings + setting_count; row++)
-        if (row->not_local && strcmp(config->driver, "local") == 0 &&
-            strcmp(*(char **)slot((struct config *)config, row), row->dflt) != 0)
-            log_warning("settings: %s has no effect with the local driver", row->name);
+        if ((row->not_yet || (row->not_local && local)) && !is_default(config, row))
+            log_warning("settings: %s has no effect %s", row->name,
+                        row->not_yet ? "yet" : "with the local driver");
 }
 
 char *config_path(const struct config *config, const char *name, const char *leaf)

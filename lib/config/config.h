@@ -42,7 +42,7 @@ void config_free(struct config *config);
 const char *config_prefix(const struct config *config);
 /* What WORKSPACE_PASS_ENV names and this process's environment has: {"NAME": value}. A new reference. */
 json_t *config_passed_variables(const struct config *config);
-/* Log lines for what is set and has no effect with this driver. */
+/* Log lines for what is set and has no effect with this driver, or none yet. */
 void config_log_unused(const struct config *config);
 /* <state_dir>/name or <state_dir>/name/leaf; caller frees. The names: "state", "events", "workspaces", "run",
  * "trash", "audit", "fcgi.sock", "run/warden.sock", "run/warden.lock", "run/<ws>.sock", "run/<ws>.lock". */
@@ -56,6 +56,11 @@ char **config_environment(const struct config *config);
 void config_free_environment(char **environment);
 /* Whether a variable of the environment ("NAME=VALUE") sets a secret, also under an old name. */
 bool config_is_secret(const char *variable);
+/* The sets of tools that WORKSPACE_MCP_TOOLSETS may name; bit i of *ret stands for the i-th. Commas or spaces
+ * are between them. -1: there is no such set. */
+enum { CONFIG_TOOLSETS = 6 };
+extern const char *const config_toolsets[CONFIG_TOOLSETS];
+int config_parse_toolsets(const char *text, unsigned *ret);
 /* Whether the named setting may have this value; a message begins with shown. */
 int config_check(const char *setting, const char *value, const char *shown, struct error *err);
 

@@ -7,6 +7,26 @@
 #include <string.h>
 #include <strings.h>
 
+/* ---- sets of tools ---- */
+const char *const config_toolsets[CONFIG_TOOLSETS] = { "workspace", "repo",    "file",
+                                                       "watch",     "sandbox", "function" };
+
+int config_parse_toolsets(const char *text, unsigned *ret)
+{
+    *ret = 0;
+    for (text += strspn(text, ", "); *text; text += strspn(text, ", ")) {
+        size_t length = strcspn(text, ", "), i = 0;
+        while (i < CONFIG_TOOLSETS &&
+               (strlen(config_toolsets[i]) != length || memcmp(config_toolsets[i], text, length) != 0))
+            i++;
+        if (i == CONFIG_TOOLSETS)
+            return -1;
+        *ret |= 1u << i;
+        text += length;
+    }
+    return 0;
+}
+
 /* ---- rules ---- */
 static const char *rule_token(const char *text)
 {
@@ -75,6 +95,14 @@ static const char *rule_variables(const char *text)
     return NULL;
 }
 
+static const char *rule_toolsets(const char *text)
+{
+    unsigned sets;
+    return config_parse_toolsets(text, &sets) == 0
+               ? NULL
+               : "must be of workspace, repo, file, watch, sandbox and function, with commas between";
+}
+
 static const char *rule_log_level(const char *text)
 {
     static const char *const levels[] = { "DEBUG", "INFO", "WARNING", "ERROR" };
@@ -114,6 +142,7 @@ static const char *rule_on_off(const char *text)
 #define OLD(...)    .aliases = { __VA_ARGS__ }
 #define HELP(text_) .help = text_
 #define NOT_LOCAL   .not_local = true
+#define NOT_YET     .not_yet = true
 
 /* clang-format off */
 const struct setting settings[] = {
@@ -147,8 +176,8 @@ const struct setting settings[] = {
          HELP("Variables of the gateway's own environment that commands in workspaces get too: names with commas between, such as UV_DEFAULT_INDEX,PIP_INDEX_URL,HTTPS_PROXY,SSL_CERT_FILE. Whoever may run a command can read them, passwords in URLs included. Empty: none.")),
     TEXT("AGENT", agent, "", rule_path,
          HELP("The program workspace-agent. Empty: beside this program, then in libexec.")),
-    TEXT("MCP_TOOLSETS", mcp_toolsets, "workspace,repo,file,watch,sandbox", NULL,
-         HELP("Toolsets that /mcp lists, with commas between: workspace, repo, file, watch, sandbox, function.")),
+    TEXT("MCP_TOOLSETS", mcp_toolsets, "workspace,repo,file,watch,sandbox", rule_toolsets,
+         HELP("Sets of tools that /mcp lists, with commas between: workspace, file, watch. The sets repo, sandbox and function have no tools yet. A tool that is not listed may still be called.")),
     TEXT("LOG_LEVEL", log_level, "INFO", rule_log_level, OLD("LOG_LEVEL"),
          HELP("DEBUG, INFO, WARNING or ERROR.")),
     TEXT("LOG_FILE", log_file, "", rule_path,
@@ -161,16 +190,16 @@ const struct setting settings[] = {
          HELP("How many audit logs that were set aside are kept.")),
     TEXT("RTK", rtk, "off", rule_on_off,
          HELP("on: where a sandbox has the program rtk, run_bash lets it rewrite commands (rtk rewrite).")),
-    TEXT("GITHUB_URL", github_url, "https://github.com", rule_base_url,
+    TEXT("GITHUB_URL", github_url, "https://github.com", rule_base_url, NOT_YET,
          HELP("Where GitHub repositories are cloned from.")),
-    TEXT("GITHUB_API_URL", github_api_url, "https://api.github.com", rule_base_url,
+    TEXT("GITHUB_API_URL", github_api_url, "https://api.github.com", rule_base_url, NOT_YET,
          HELP("GitHub's REST API, for pull requests.")),
     NUMBER("MAX_OUTPUT_CHARS", max_output_chars, 120000, 1000, 8388608, OLD("MODAL_WORKSPACE_MAX_OUTPUT_CHARS"),
          HELP("The longest output of a synchronous command, in characters for each stream.")),
-    NUMBER("MAX_FILE_CHARS", max_file_chars, 500000, 1000, 67108864, OLD("MODAL_WORKSPACE_MAX_FILE_CHARS"),
-         HELP("The longest file that is read or written as text, in characters.")),
+    NUMBER("MAX_FILE_CHARS", max_file_chars, 500000, 1000, 67108864, NOT_YET, OLD("MODAL_WORKSPACE_MAX_FILE_CHARS"),
+         HELP("The longest file that operations on raw sandboxes read or write, in characters.")),
     NUMBER("MAX_LIST_ENTRIES", max_list_entries, 500, 1, 100000, OLD("MODAL_WORKSPACE_MAX_LIST_ENTRIES"),
-         HELP("The longest list of directory entries.")),
+         HELP("The most entries in a page of a list of a directory, whatever `limit` asks for.")),
     NUMBER("EVENT_LOG_BYTES", event_log_bytes, 67108864, 65536, 1099511627776,
          HELP("Output kept of each command, in bytes; the oldest goes first and is counted.")),
     NUMBER("EVENT_LOG_TTL", event_log_ttl, 86400, 1, 315360000,
@@ -188,9 +217,9 @@ const struct setting settings[] = {
     NUMBER("COMMAND_TIMEOUT", command_timeout, 60, 1, 86400, OLD("COMMAND_TIMEOUT"),
          HELP("Timeout of run_bash where a call gives none, in seconds.")),
     NUMBER("MAX_SEARCH_RESULTS", max_search_results, 50, 1, 100000, OLD("MAX_SEARCH_RESULTS"),
-         HELP("The most files or matches of one search.")),
+         HELP("The files or matches in a page of a search that names no `limit`.")),
     NUMBER("MAX_READ_SIZE_BYTES", max_read_size_bytes, 1048576, 1, 1073741824, OLD("MAX_READ_SIZE_BYTES"),
-         HELP("The largest file that read_file takes.")),
+         HELP("The largest image that read_file shows, and the largest text that it reads with a limit of 0, which means to the end. By lines it reads files of any size.")),
     NUMBER("MAX_WRITE_SIZE_BYTES", max_write_size_bytes, 5242880, 1, 1073741824, OLD("MAX_WRITE_SIZE_BYTES"),
          HELP("The largest content that write_file takes.")),
     NUMBER("PROCESSES", processes, 256, 8, 1000000,
@@ -248,12 +277,15 @@ void config_describe(struct buffer *out)
 {
     buffer_append_text(
         out, "# Settings of workspace-fcgi: NAME=VALUE lines; the environment wins over this file.\n"
+             "# White space and a # end a value, and a comment follows; in quotes they are part of it.\n"
              "# Every line below shows a default. Printed by `workspace-fcgi describe config`.\n");
     for (const struct setting *row = settings; row < settings + setting_count; row++) {
         buffer_append_char(out, '\n');
         append_wrapped(out, row->help);
         if (row->not_local)
             buffer_append_text(out, "# No effect with the local driver.\n");
+        if (row->not_yet)
+            buffer_append_text(out, "# No effect yet.\n");
         if (row->type == SETTING_INTEGER)
             buffer_printf(out, "# From %lld to %lld.\n", (long long)row->min, (long long)row->max);
         for (size_t i = 0; i < N_ELEMENTS(row->aliases) && row->aliases[i]; i++)

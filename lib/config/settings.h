@@ -20,6 +20,7 @@ struct setting {
     setting_rule *rule;
     bool secret;
     bool not_local; /* a text that has no effect with the local driver */
+    bool not_yet;   /* what it is for is not there yet */
     const char *aliases[2];
     const char *help;
 };

@@ -297,7 +297,7 @@ static bool someone_starts(const struct client_link *l)
 static void fail_unstarted(struct client_link *l)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
-    error_set(&err, ERROR_CONFLICT, "the workspace is stopped");
+    error_set(&err, ERROR_CONFLICT, "the workspace is stopped; its next command or call on files starts it");
     struct pending *p = LIST_FIRST(&l->pendings);
     while (p) {
         struct pending *following = LIST_NEXT(p, in_link);

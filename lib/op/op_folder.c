@@ -12,7 +12,8 @@ static const struct field list_params[] = {
     ROW_ITS_WORKSPACE,
     { "path", FIELD_STRING, FIELD_RANGE(1, 4095), .format = &format_no_nul, .dflt = "\".\"",
       .text = "The folder: " FILE_PATH_TEXT },
-    { "limit", FIELD_INTEGER, FIELD_RANGE(1, 5000), .dflt = "500", .text = "Entries at most." },
+    { "limit", FIELD_INTEGER, FIELD_RANGE(1, 5000), .dflt = "500",
+      .text = "Entries at most; the gateway may give fewer in a page (500, unless set otherwise)." },
     { "cursor", FIELD_STRING, .nullable = true, FIELD_RANGE(0, 400), .format = &format_base64,
       .text = "next_cursor of the page before." },
     ROW_MAX_BYTES,
@@ -43,8 +44,10 @@ static const struct field list_result[] = {
 static int list_keep(struct keeper_call *call, const json_t *in, json_t **ret, struct error *err)
 {
     const char *cursor = text_of(in, "cursor");
-    json_t *request = json_pack("{s:s, s:O, s:O, s:s}", "call", "list", "path", json_object_get(in, "path"),
-                                "limit", json_object_get(in, "limit"), "after", cursor ? cursor : "");
+    int64_t limit = integer_of(in, "limit"), most = keeper_config(keeper_of(call))->max_list_entries;
+    json_t *request =
+        json_pack("{s:s, s:O, s:I, s:s}", "call", "list", "path", json_object_get(in, "path"), "limit",
+                  (json_int_t)(limit < most ? limit : most), "after", cursor ? cursor : "");
     (void)ret;
     file_set_room(request, call, in, text_of(in, "path"));
     return keeper_file_call(call, request, err);

@@ -242,8 +242,9 @@ const struct op op_stop_workspace = {
     .method = "POST",
     .path = "/workspaces/{workspace_id}/stop",
     .summary = "Stop a workspace: its commands end, its files stay.",
-    .description = "It starts by itself with the next {{executeInRemoteWorkspace}} or "
-                   "{{startRealtimeWorkspaceExec}}.",
+    .description =
+        "It starts by itself with the next command, and with the next call that reads, writes, lists, "
+        "searches or watches files. To remove it, use {{terminateRemoteWorkspace}}.",
     .params = only_workspace,
     .result = stop_result,
     .flags = OP_DESTRUCTIVE | OP_IDEMPOTENT | OP_ON_WORKSPACE,
@@ -299,7 +300,7 @@ const struct op op_extend_workspace = {
     .description =
         "Call it while work goes on and expires_at comes near: also a running command ends at that "
         "time. The new time counts from now, so it may also be shorter. Refused (409) where the workspace is "
-        "stopped: the next {{executeInRemoteWorkspace}} or {{startRealtimeWorkspaceExec}} starts it.",
+        "stopped: the next command or call on files starts it, for as long as its creation said.",
     .params = extend_params,
     .result = extend_result,
     .flags = OP_ON_WORKSPACE,

@@ -125,6 +125,9 @@ START_TEST(a_folder_comes_in_pages)
             snprintf(rest, sizeof rest, "files?path=d&limit=300&cursor=%s", member_text(page, "next_cursor"));
     }
     ck_assert_int_eq(seen, 1002);
+    json_auto_t *most = get("files?path=d&limit=5000");
+    ck_assert_uint_eq(json_array_size(json_object_get(most, "entries")), 400);
+    ck_assert(member_flag(most, "has_more"));
 }
 END_TEST
 
@@ -457,7 +460,8 @@ END_TEST
 
 int main(void)
 {
-    static const char *const environment[] = { "WORKSPACE_LOG_LEVEL=debug", NULL };
+    static const char *const environment[] = { "WORKSPACE_LOG_LEVEL=debug", "WORKSPACE_MAX_LIST_ENTRIES=400",
+                                               NULL };
     Suite *suite = suite_create("file");
     TCase *tests = tcase_create("file");
     tcase_add_checked_fixture(tests, make_workspace, end_workspace);
