@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#define NAME "default"
 #define PAGE 100
 
 static bool is_older(const json_t *a, const json_t *b)
@@ -24,7 +23,7 @@ static void look_at_page(const json_t *page, json_t **best, char after[static ID
     json_array_foreach(page, index, record) {
         const char *name = json_string_value(json_object_get(record, "name"));
         snprintf(after, ID_SIZE, "%s", json_string_value(json_object_get(record, "workspace_id")));
-        if (!name || strcmp(name, NAME) != 0 || (*best && !is_older(record, *best)))
+        if (!name || strcmp(name, DEFAULT_WORKSPACE) != 0 || (*best && !is_older(record, *best)))
             continue;
         json_decref(*best);
         *best = json_incref((json_t *)record);
@@ -56,7 +55,7 @@ int default_workspace_find(struct state *state, const struct principal *principa
 json_t *default_workspace_record(const struct config *config, const struct principal *principal,
                                  struct error *err)
 {
-    json_auto_t *wish = json_pack("{s:s}", "name", NAME), *in = NULL;
+    json_auto_t *wish = json_pack("{s:s}", "name", DEFAULT_WORKSPACE), *in = NULL;
     if (field_check(op_find("createRemoteWorkspace")->params, "arguments", NULL, wish, &in, err) < 0)
         return NULL;
     return op_workspace_record(config, principal, in);

@@ -536,6 +536,16 @@ static int check_scope(const struct op *op, const struct principal *p, struct er
     return error_set(err, ERROR_FORBIDDEN, "this needs a token with the scope %s", scope);
 }
 
+/* Looking makes nothing: who may only look works in what is there. */
+static int check_creation(const struct principal *p, struct error *err)
+{
+    if (p->write)
+        return 0;
+    return error_set(err, ERROR_FORBIDDEN,
+                     "you have no workspace named " DEFAULT_WORKSPACE
+                     ": creating one needs a token with the scope write; workspace_id names another one");
+}
+
 static int prepare(struct flight *f, struct error *err)
 {
     if (check_scope(f->op, &f->principal, err) < 0)
@@ -547,7 +557,7 @@ static int prepare(struct flight *f, struct error *err)
     if (f->workspace_id[0])
         return load_workspace(f, &f->workspace, err);
     int rc = default_workspace_find(f->service->state, &f->principal, f->workspace_id, err);
-    return rc == 0 ? take_default(f, err) : rc == 1 ? 0 : -1;
+    return rc == 0 ? take_default(f, err) : rc == 1 ? check_creation(&f->principal, err) : -1;
 }
 
 /* While much output lies here for slow clients, who asks for a large page gets a usual one: max_bytes is a

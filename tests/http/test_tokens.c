@@ -75,6 +75,84 @@ START_TEST(scopes_and_bound_tokens_hold)
 }
 END_TEST
 
+static json_t *call_as(const char *token, const char *tool, json_t *arguments)
+{
+    json_auto_t *answer =
+        api_as(the, token, 200, "POST", "/mcp",
+               make_json("{s:s, s:i, s:s, s:{s:s, s:o}}", "jsonrpc", "2.0", "id", 1, "method", "tools/call",
+                         "params", "name", tool, "arguments", arguments));
+    return json_incref(json_object_get(answer, "result"));
+}
+
+static const char *text_of_result(const json_t *result)
+{
+    return member_text(json_array_get(json_object_get(result, "content"), 0), "text");
+}
+
+/* Arguments that pass every tool's own rules. */
+static json_t *arguments_of(const json_t *tool)
+{
+    json_t *arguments = json_object(), *name;
+    size_t index;
+    const json_t *schema = json_object_get(tool, "inputSchema");
+    json_array_foreach(json_object_get(schema, "required"), index, name) {
+        const char *member = json_string_value(name);
+        const json_t *row = json_object_get(json_object_get(schema, "properties"), member);
+        size_t length = strlen(member);
+        if (length > 3 && strcmp(member + length - 3, "_id") == 0)
+            json_object_set_new(
+                arguments, member,
+                json_sprintf("%s-00000000000000000000000000000000", strcmp(member, "workspace_id") == 0 ? "ws"
+                                                                    : strcmp(member, "exec_id") == 0    ? "ex"
+                                                                                                     : "fw"));
+        else if (strcmp(member_text(row, "type"), "array") == 0)
+            json_object_set_new(arguments, member, make_json("[{s:s, s:s}]", "old", "a", "new", "b"));
+        else
+            json_object_set_new(arguments, member,
+                                strcmp(member_text(row, "type"), "string") == 0 ? json_string("x")
+                                                                                : json_integer(70));
+    }
+    return arguments;
+}
+
+/* Whatever a token that may only look calls: nothing is made, by no tool, and where there is no `default` it
+ * is told why. */
+START_TEST(who_may_only_look_makes_nothing)
+{
+    char reader[128], writer[128];
+    add_token("rita --scope read", reader);
+    add_token("rita", writer);
+    json_auto_t *answer =
+        api_as(the, reader, 200, "POST", "/mcp",
+               make_json("{s:s, s:i, s:s}", "jsonrpc", "2.0", "id", 1, "method", "tools/list"));
+    const json_t *tools = json_object_get(json_object_get(answer, "result"), "tools"), *tool;
+    size_t index, refused = 0, none = 0;
+    json_array_foreach(tools, index, tool) {
+        const char *name = member_text(tool, "name");
+        bool looks = member_flag(json_object_get(tool, "annotations"), "readOnlyHint");
+        json_auto_t *result = call_as(reader, name, arguments_of(tool));
+        const char *text = json_is_true(json_object_get(result, "isError")) ? text_of_result(result) : "";
+        if (!looks)
+            ck_assert_msg(strstr(text, "needs a token with the scope write"), "%s: %s", name, text);
+        refused += !looks;
+        none += strstr(text, "no workspace named default") != NULL;
+    }
+    ck_assert_msg(refused >= 10 && none >= 4, "%zu refused, %zu without a default", refused, none);
+    json_auto_t *list = api_as(the, writer, 200, "GET", "/api/workspaces?state=all", NULL);
+    ck_assert_uint_eq(json_array_size(list), 0);
+    json_auto_t *written =
+        call_as(writer, "write_file", make_json("{s:s, s:s}", "filepath", "a", "content", "x"));
+    ck_assert_msg(!member_flag(written, "isError"), "%s", text_of_result(written));
+    json_auto_t *got = call_as(reader, "read_file", make_json("{s:s}", "filepath", "a"));
+    ck_assert_str_eq(text_of_result(got), "x");
+    json_auto_t *now = api_as(the, writer, 200, "GET", "/api/workspaces?state=all", NULL);
+    ck_assert_uint_eq(json_array_size(now), 1);
+    char path[128];
+    snprintf(path, sizeof path, "/api/workspaces/%s", member_text(json_array_get(now, 0), "workspace_id"));
+    json_decref(api_as(the, writer, 200, "DELETE", path, NULL));
+}
+END_TEST
+
 START_TEST(a_revoked_token_is_refused)
 {
     char carol[128], line[256], id[64];
@@ -156,6 +234,7 @@ int main(void)
     Suite *s = suite_create("tokens");
     suite_add(s, others_workspaces_are_not_found, 60);
     suite_add(s, scopes_and_bound_tokens_hold, 60);
+    suite_add(s, who_may_only_look_makes_nothing, 60);
     suite_add(s, a_revoked_token_is_refused, 60);
     suite_add(s, tokens_and_values_are_nowhere_in_clear, 60);
     suite_add(s, commands_reach_a_state_directory_below_a_closed_folder, 30);
