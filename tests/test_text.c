@@ -343,6 +343,19 @@ START_TEST(passing_tests_are_counted)
 }
 END_TEST
 
+/* ok at the end alone makes no test of a step. */
+START_TEST(steps_that_end_well_are_no_tests)
+{
+    _cleanup_buffer_ struct buffer raw = BUFFER_INIT;
+    _cleanup_condensed_ struct condensed c = { 0 };
+    add_times(&raw, "Downloading package @ ... ok", 40);
+    add_times(&raw, "Compiling module @... ok", 40);
+    const char *text = condensed_text(&raw, &c);
+    ck_assert_msg(strstr(text, "39 install steps") && strstr(text, "39 build steps") && !strstr(text, "test"),
+                  "%s", text);
+}
+END_TEST
+
 START_TEST(repeated_lines_are_counted)
 {
     _cleanup_buffer_ struct buffer raw = BUFFER_INIT;
@@ -724,6 +737,7 @@ int main(void)
     tcase_add_loop_test(tables, shapes_leave_out_what_varies, 0, (int)N_ELEMENTS(shapes));
     tcase_add_test(whole, folding_is_what_a_terminal_shows);
     tcase_add_test(whole, passing_tests_are_counted);
+    tcase_add_test(whole, steps_that_end_well_are_no_tests);
     tcase_add_test(whole, repeated_lines_are_counted);
     tcase_add_test(whole, short_listings_and_code_stay);
     tcase_add_test(whole, failures_are_never_counted);

@@ -93,6 +93,18 @@ const struct pattern_row pattern_rows[] = {
     { NULL, ".^ [*#%]", KIND_PASS, SURE },
     { NULL, "s^ [*#%]", KIND_PASS, SURE },
     { NULL, "x^ [*#%]", KIND_PASS, SURE },
+    /* steps that end in ok, like tests */
+    { "downloading", "Downloading * ok", KIND_INSTALL, SURE },
+    { "fetching", "Fetching * ok", KIND_INSTALL, SURE },
+    { "installing", "Installing * ok", KIND_INSTALL, SURE },
+    { "unpacking", "Unpacking * ok", KIND_INSTALL, SURE },
+    { "extracting", "Extracting * ok", KIND_INSTALL, SURE },
+    { "uploading", "Uploading * ok", KIND_INSTALL, SURE },
+    { "copying", "Copying * ok", KIND_INSTALL, SURE },
+    { "configuring", "Configuring * ok", KIND_BUILD, SURE },
+    { "compiling", "Compiling * ok", KIND_BUILD, SURE },
+    { "building", "Building * ok", KIND_BUILD, SURE },
+    { "linking", "Linking * ok", KIND_BUILD, SURE },
     /* unittest, cargo */
     { "ok", "test * ... ok", KIND_PASS, SURE },
     { "ok", "~ (*) ... ok", KIND_PASS, SURE },
