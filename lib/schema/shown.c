@@ -19,8 +19,13 @@ static bool is_default(const struct field *row, const json_t *value)
 {
     if (json_is_null(value))
         return true;
-    if (!row->dflt || (!json_is_boolean(value) && !json_is_integer(value) && json_string_length(value) > 100))
+    if (!row->dflt || json_string_length(value) > 100)
         return false;
+    if (json_is_number(value)) { /* of a number's field the default is a real too */
+        char *end;
+        double number = strtod(row->dflt, &end);
+        return *end == '\0' && number == json_number_value(value);
+    }
     _cleanup_free_ char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
     return text && strcmp(text, row->dflt) == 0;
 }

@@ -87,6 +87,16 @@ START_TEST(calls_and_changes_have_their_lines)
     ck_assert_str_eq(member_text(json_object_get(start, "arguments"), "command"),
                      "read -s p; : https://***@h/; exit 3");
 
+    static const char *const waiting[][2] = { { "exec", "executeInRemoteWorkspace" },
+                                              { "bash", "runWorkspaceBash" } };
+    for (int k = 0; k < 2; k++) {
+        snprintf(path, sizeof path, "/api/workspaces/%s/%s", ws, waiting[k][0]);
+        json_decref(api(the, 200, "POST", path, make_json("{s:s}", "command", "true")));
+        json_auto_t *ran = line_with("operation", waiting[k][1], "workspace_id", ws);
+        const json_t *told = json_object_get(ran, "arguments");
+        ck_assert_msg(json_object_size(told) == 1 && json_object_get(told, "command"),
+                      "%s: defaults are told", waiting[k][0]);
+    }
     snprintf(path, sizeof path, "/api/workspaces/%s/file", ws);
     json_decref(api(the, 200, "POST", path, make_json("{s:s, s:s}", "filepath", "a.txt", "content", SECRET)));
     json_auto_t *written = line_with("operation", "writeWorkspaceFile", "workspace_id", ws);
