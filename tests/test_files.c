@@ -779,6 +779,20 @@ START_TEST(folders_are_made_and_things_moved_and_removed)
              "replaced"));
     expect_file("a/n/g", "2");
     refused(request("move", "{s:s, s:s}", "source", "a", "destination", "a/b/x"), "into itself");
+    put_text("f", "3"); /* no cure is named that would fail as well */
+    for (int overwrite = 0; overwrite < 2; overwrite++) {
+        refused(
+            request("move", "{s:s, s:s, s:b}", "source", "f", "destination", "a/n", "overwrite", overwrite),
+            "is a folder: destination is the new path itself, such as a/n/f");
+        refused(request("move", "{s:s, s:s, s:b}", "source", "a", "destination", "f", "overwrite", overwrite),
+                "is a file, which a folder does not replace");
+    }
+    ask(request("mkdir", "{s:s}", "path", "empty"));
+    refused(request("move", "{s:s, s:s}", "source", "a/n", "destination", "empty"),
+            "such as empty/n; only with overwrite true");
+    ask(request("move", "{s:s, s:s, s:b}", "source", "a/n", "destination", "empty", "overwrite", 1));
+    expect_file("empty/g", "2");
+    ask(request("move", "{s:s, s:s}", "source", "empty", "destination", "a/n"));
     refused(request("move", "{s:s, s:s}", "source", ".", "destination", "q"), "workspace itself");
     refused(request("remove", "{s:s, s:b}", "path", "/workspace", "recursive", 1), "workspace itself");
     ck_assert_int_eq(symlinkat("/etc/passwd", folder_fd, "link"), 0);

@@ -56,10 +56,29 @@ static int fail_to_move(const char *source, const char *destination, int number,
 {
     if (number == EINVAL)
         return error_set(err, ERROR_INVALID, "'%.200s' cannot be moved into itself", source);
-    if (number == EEXIST)
-        return error_set(err, ERROR_CONFLICT, "'%.200s' exists already: set overwrite to true to replace it",
-                         destination);
     return path_fail(err, number, number == ENOENT ? source : destination, "cannot be moved");
+}
+
+/* What is there, and what replaces it, if anything does. */
+static int check_destination(const struct place *from, const struct place *to, const char *destination,
+                             bool overwrite, struct error *err)
+{
+    bool folder = S_ISDIR(from->stat.st_mode), onto_folder = S_ISDIR(to->stat.st_mode);
+    if (!to->exists || (overwrite && folder == onto_folder))
+        return 0;
+    if (onto_folder)
+        return error_set(err, ERROR_CONFLICT,
+                         "'%.200s' is a folder: destination is the new path itself, such as %.200s/%.200s%s",
+                         destination, destination, from->name,
+                         folder ? "; only with overwrite true, and while it is empty, is it replaced" : "");
+    if (folder)
+        return error_set(
+            err, ERROR_CONFLICT,
+            "'%.200s' is %s, which a folder does not replace: remove it first, or choose another "
+            "destination",
+            destination, path_kind(to->stat.st_mode));
+    return error_set(err, ERROR_CONFLICT, "'%.200s' exists already: set overwrite to true to replace it",
+                     destination);
 }
 
 int file_move(struct file_call_context *call, json_t **ret, struct error *err)
@@ -70,10 +89,9 @@ int file_move(struct file_call_context *call, json_t **ret, struct error *err)
     if (path_find_existing(&call->root, source, PATH_THE_LINK, &from, err) < 0 ||
         not_the_root(&from, source, err) < 0 ||
         path_find(&call->root, destination, PATH_THE_LINK | PATH_MAKE_PARENTS, &to, err) < 0 ||
-        not_the_root(&to, destination, err) < 0)
+        not_the_root(&to, destination, err) < 0 ||
+        check_destination(&from, &to, destination, overwrite, err) < 0)
         return -1;
-    if (to.exists && !overwrite)
-        return fail_to_move(source, destination, EEXIST, err);
     if (rename_place(&from, &to, overwrite) < 0)
         return fail_to_move(source, destination, errno, err);
     *ret = json_pack("{s:b}", "replaced", to.exists);

@@ -20,6 +20,7 @@ struct writing {
     const char *path, *if_match; /* if_match NULL = whatever is there */
     bool create_only;
     enum error_code refusal; /* where what is there is not what must be */
+    const char *cure;        /* where there is a file: what its caller does to replace it */
     struct buffer content;   /* of write */
     struct sha256 hash;
     int64_t size;
@@ -83,8 +84,7 @@ static int check_target(struct writing *w, struct error *err)
     if (w->place.exists && !S_ISREG(w->place.stat.st_mode))
         return error_set(err, ERROR_INVALID, "'%.200s' is %s", w->path, path_kind(w->place.stat.st_mode));
     if (w->place.exists && w->create_only)
-        return error_set(err, w->refusal, "'%.200s' exists already: set create_only to false to replace it",
-                         w->path);
+        return error_set(err, w->refusal, "'%.200s' exists already: %s to replace it", w->path, w->cure);
     return check_match(w, err);
 }
 
@@ -168,6 +168,7 @@ static struct writing begin(const struct file_call_context *call)
                              .if_match = json_string_value(json_object_get(call->request, "if_match")),
                              .create_only = file_call_flag(call, "create_only"),
                              .refusal = ERROR_CONFLICT,
+                             .cure = "set create_only to false",
                              .content = BUFFER_INIT,
                              .place = PLACE_INIT };
 }
@@ -221,6 +222,7 @@ int file_upload(struct file_call_context *call, json_t **ret, struct error *err)
 {
     struct writing w = begin(call);
     w.refusal = ERROR_PRECONDITION;
+    w.cure = "leave out If-None-Match";
     sha256_begin(&w.hash);
     int rc = upload(call, &w, ret, err);
     writing_clear(&w);
