@@ -8,6 +8,7 @@
 #include "fcgi/service.h"
 #include "lib/base/io.h"
 #include "lib/base/log.h"
+#include "lib/op/names.h"
 #include "lib/warden/warden.h"
 
 #include <stdio.h>
@@ -49,8 +50,10 @@ static json_t *read_input(const char *argument, struct error *err)
 void cmd_call_help(FILE *out)
 {
     fputs("Operations:\n", out);
-    for (const struct op *const *op = ops; *op; op++)
-        fprintf(out, "  %-34s %s\n", (*op)->id, (*op)->summary);
+    for (const struct op *const *op = ops; *op; op++) {
+        _cleanup_free_ char *summary = names_text((*op)->summary, DOCUMENT_FULL);
+        fprintf(out, "  %-34s %s\n", (*op)->id, summary);
+    }
 }
 
 /* What only reads the stores works without one. */

@@ -100,9 +100,12 @@ static void refuse_body(struct connection *c, enum error_code code, const char *
 
 static void refuse_large_body(struct connection *c)
 {
-    char message[96];
+    char message[160];
 
-    snprintf(message, sizeof(message), "the request's body has more than %zu bytes", c->all->limits.body);
+    snprintf(message, sizeof(message),
+             "the request's body has more than %zu bytes: a file's bytes of any size go up by PUT "
+             "/workspaces/{workspace_id}/raw",
+             c->all->limits.body);
     refuse_body(c, ERROR_TOO_LARGE, message);
 }
 

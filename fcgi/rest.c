@@ -288,7 +288,8 @@ static enum call_form form_of(const struct rest_call *c, json_t *in)
     return CALL_SSE;
 }
 
-/* Headers that say the same as a parameter of that name: the parameter wins. */
+/* Headers that say the same as a parameter of that name: the parameter wins. A header of a form that is not
+ * known here means nothing (RFC 9110, 14.2), a parameter of such a form is a mistake. */
 static void take_headers(struct rest_call *c)
 {
     static const char *const names[][2] = {
@@ -299,7 +300,9 @@ static void take_headers(struct rest_call *c)
     };
     for (size_t i = 0; i < N_ELEMENTS(names); i++) {
         const char *value = request_header(c->exchange->request, names[i][0]);
-        if (value && !json_object_get(c->in, names[i][1]) && field_find(c->route->op->params, names[i][1]))
+        const struct field *row = field_find(c->route->op->params, names[i][1]);
+        if (value && row && !json_object_get(c->in, names[i][1]) &&
+            row->format->accepts(value, strlen(value)))
             json_object_set_new(c->in, names[i][1], json_string(value));
     }
 }

@@ -161,6 +161,10 @@ static void check_fields(const json_t *wanted, const json_t *operation, const js
         check_field(where, schema, field);
         if (!tool)
             continue;
+        if (json_is_true(json_object_get(field, "http_only"))) {
+            ck_assert_msg(!json_object_get(properties, name), "%s is in the tool, which cannot", where);
+            continue;
+        }
         ck_assert_msg(json_object_get(properties, name) != NULL, "%s is not in the tool", where);
         check_field(where, json_object_get(properties, name), field);
     }

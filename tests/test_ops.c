@@ -53,6 +53,9 @@ static void check_texts(const struct op *op)
     unsigned sets = 0;
     ck_assert_msg(config_parse_toolsets(op->toolset, &sets) == 0 && sets != 0, "%s: toolset", op->id);
     ck_assert_msg(op->title && strlen(op->title) <= 40, "%s: title", op->id);
+    _cleanup_free_ char *summary = names_text(op->summary, DOCUMENT_FULL); /* as a terminal shows it */
+    ck_assert_msg(!strpbrk(summary, "{[]}"), "%s: %s", op->id, summary);
+    ck_assert_msg(op->description && *op->description, "%s: description", op->id);
     ck_assert_msg(!op->tool || strlen(op->tool) <= 64, "%s: tool", op->id);
 }
 
@@ -167,6 +170,8 @@ START_TEST(test_tools)
         ck_assert_str_eq(json_string_value(json_object_get(json_object_get(tool, "outputSchema"), "type")),
                          "object");
         ck_assert_uint_le(strlen(json_string_value(json_object_get(tool, "description"))), 700);
+        ck_assert_ptr_null(
+            json_object_get(json_object_get(json_object_get(tool, "inputSchema"), "properties"), "stream"));
     }
 }
 END_TEST
@@ -246,6 +251,7 @@ START_TEST(test_names)
         check_all_texts(&check, documents[i]);
         char *text = json_dumps(documents[i], 0);
         _cleanup_free_ char *keep = xasprintf("To keep the files, use %s instead.", stop[i]);
+        ck_assert_int_eq(mentions(text, "Left out: your workspace named default"), i == DOCUMENT_TOOLS);
         ck_assert_int_eq(mentions(text, stop[i] ? keep : "To keep the files"), stop[i] != NULL);
         free(text);
         json_decref(documents[i]);
@@ -257,7 +263,7 @@ END_TEST
 
 static enum error_code check_call(const char *id, const char *text, char message[static 512])
 {
-    const struct config config = { .driver = (char *)"local" };
+    const struct config config = { .driver = (char *)"local", .rtk = (char *)"off" };
     _cleanup_error_ struct error err = ERROR_INIT;
     json_auto_t *in = json_loads(text, JSON_ALLOW_NUL, NULL), *checked = NULL;
     const struct op *op = op_find(id);
@@ -320,6 +326,15 @@ static const struct {
     { "executeInRemoteWorkspace", "{" WS ",\"command\":\"a\",\"secret_names\":[\"X\"]}", ERROR_UNSUPPORTED,
       "secret_names" },
     { "executeInRemoteWorkspace", "{" WS ",\"command\":\"a\",\"wait_seconds\":99}", ERROR_NONE, "" },
+    { "executeInRemoteWorkspace", "{" WS ",\"command\":\"a\",\"wait_seconds\":-1}", ERROR_VALIDATION,
+      "wait_seconds" },
+    { "runWorkspaceBash", "{" WS ",\"command\":\"a\",\"wait_seconds\":99}", ERROR_NONE, "" },
+    { "runWorkspaceBash", "{" WS ",\"command\":\"a\",\"wait_seconds\":-0.1}", ERROR_VALIDATION,
+      "wait_seconds" },
+    { "getRealtimeWorkspaceExecEvents", "{" EX ",\"wait_seconds\":99}", ERROR_NONE, "" },
+    { "getRealtimeWorkspaceExecEvents", "{" EX ",\"wait_seconds\":-1}", ERROR_VALIDATION, "wait_seconds" },
+    { "downloadWorkspaceFile", "{" WS ",\"path\":\"a\",\"range\":\"0-9\"}", ERROR_VALIDATION, "bytes=FIRST" },
+    { "downloadWorkspaceFile", "{" WS ",\"path\":\"a\",\"range\":\"bytes=0-9, -5\"}", ERROR_NONE, "" },
     { "startRealtimeWorkspaceExec", "{" WS ",\"command\":\"a\",\"env\":{\"a.b-c\":null}}", ERROR_NONE, "" },
     { "startRealtimeWorkspaceExec", "{" WS ",\"command\":\"a\",\"env\":{\"a=b\":\"c\"}}", ERROR_VALIDATION,
       "env" },
@@ -415,7 +430,7 @@ END_TEST
 
 START_TEST(test_record)
 {
-    const struct config config = { .driver = (char *)"local" };
+    const struct config config = { .driver = (char *)"local", .rtk = (char *)"off" };
     const struct principal owner = { .name = (char *)"owner" };
     _cleanup_error_ struct error err = ERROR_INIT;
     json_auto_t *given = json_pack("{s:{s:s}}", "tags", "team", "a"), *in = NULL, *record = NULL;

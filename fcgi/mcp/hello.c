@@ -5,8 +5,11 @@
 #include "lib/base/version.h"
 
 #define INSTRUCTIONS                                                                                         \
-    "Sandboxed Linux workspaces that last. For a new task call workspace_create, then use its workspace_id " \
-    "everywhere. Start builds, "                                                                             \
+    "Sandboxed Linux workspaces that last. read_file, write_file, search_and_replace, list_directory, "      \
+    "search_workspace, grep_workspace and run_bash need no workspace_id: without one they work in your "     \
+    "workspace named default, which is made on first use. For a task with a workspace of its own call "      \
+    "workspace_create (workspace_list tells those that there are) and give its workspace_id everywhere. "    \
+    "Paths are relative to /workspace. Start builds, "                                                       \
     "installs and anything long with workspace_realtime_exec_start, and read its output with "               \
     "workspace_realtime_exec_events, giving each "                                                           \
     "answer's next_cursor back as cursor until an event of type exit comes; workspace_exec is for very "     \

@@ -236,15 +236,28 @@ static bool takes_events(const struct request *r)
     return accept && strcasestr(accept, "text/event-stream");
 }
 
+static int check_arguments(const struct op *op, const json_t *given, json_t **ret, struct error *err)
+{
+    json_auto_t *none = json_object();
+    for (const struct field *row = op->params; row->name; row++)
+        if (row->http_only && json_is_true(json_object_get(given, row->name)))
+            return error_set(err, ERROR_VALIDATION, "%s: is for HTTP alone, and no argument of a tool",
+                             row->name);
+    return field_check(op->params, "arguments", NULL, given ? given : none, ret, err);
+}
+
 /* Problems of the arguments are told to the model, as every error of the operation itself. */
 static int do_call(struct slot *slot, const struct rpc_message *m, struct rpc_error *err)
 {
     struct post *p = slot->post;
     const char *name = json_string_value(json_object_get(m->params, "name"));
     const json_t *given = json_object_get(m->params, "arguments");
-    slot->op = name ? op_find_tool(name) : NULL;
+    if (!name)
+        return rpc_error_set(err, 200, RPC_INVALID_PARAMS,
+                             "Invalid params: name must be the name of a tool, as tools/list tells it");
+    slot->op = op_find_tool(name);
     if (!slot->op || (slot->op->flags & OP_REST_ONLY))
-        return rpc_error_set(err, 200, RPC_INVALID_PARAMS, "Unknown tool: %.100s", name ? name : "");
+        return rpc_error_set(err, 200, RPC_INVALID_PARAMS, "Unknown tool: %.100s", name);
     if (given && !json_is_object(given))
         return rpc_error_set(err, 200, RPC_INVALID_PARAMS, "Invalid params: arguments must be an object");
     if (era_is_modern(slot->era) &&
@@ -252,14 +265,13 @@ static int do_call(struct slot *slot, const struct rpc_message *m, struct rpc_er
         return -1;
     if (notify_level_of(m, &slot->least, err) < 0)
         return -1;
-    json_auto_t *none = json_object();
     json_t *in = NULL;
     _cleanup_error_ struct error problem = ERROR_INIT;
     buffer_free(&slot->text);
     p->open++;
     if (slot->least != NOTIFY_NONE && !p->batch && takes_events(p->exchange->request))
         stream_started(slot);
-    if (field_check(slot->op->params, "arguments", NULL, given ? given : none, &in, &problem) < 0) {
+    if (check_arguments(slot->op, given, &in, &problem) < 0) {
         audited_refusal(slot->op, &p->principal, CALL_MCP, given, p->exchange, &problem);
         take_answer(slot, NULL, NULL, 0, &problem);
         return 1;

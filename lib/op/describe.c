@@ -33,11 +33,21 @@ static json_t *whole_text(const struct op *op)
     return op->description ? json_sprintf("%s %s", op->summary, op->description) : json_string(op->summary);
 }
 
+static json_t *input_schema(const struct op *op)
+{
+    json_t *schema = field_to_schema(op->params, false);
+
+    for (const struct field *row = op->params; row->name; row++)
+        if (row->http_only)
+            json_object_del(json_object_get(schema, "properties"), row->name);
+    return schema;
+}
+
 json_t *describe_tool(const struct op *op)
 {
     json_t *ret = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "name", op->tool, "title", op->title,
-                            "description", whole_text(op), "inputSchema", field_to_schema(op->params, false),
-                            "outputSchema", output_schema(op), "annotations", annotations(op));
+                            "description", whole_text(op), "inputSchema", input_schema(op), "outputSchema",
+                            output_schema(op), "annotations", annotations(op));
 
     names_fill(ret, DOCUMENT_TOOLS);
     return ret;

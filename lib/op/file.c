@@ -3,6 +3,7 @@
 
 #include "lib/base/base64.h"
 #include "lib/base/utf8.h"
+#include "lib/op/blocks.h"
 
 #include <stdio.h>
 
@@ -48,6 +49,22 @@ void file_append_name(struct buffer *out, const json_t *entry, const char *membe
         buffer_append(&name, json_string_value(text), json_string_length(text));
     }
     append_shown(out, buffer_text(&name), name.length);
+}
+
+void file_complete_match(json_t *in)
+{
+    const char *match = text_of(in, "if_match");
+    if (match && strlen(match) == 64 && !strchr(match, ':'))
+        json_object_set_new(in, "if_match", json_sprintf("sha256:%s", match));
+}
+
+void file_show_hash(struct call *call)
+{
+    const char *hash = text_of(call->result, "hash");
+    if (!hash || !*hash)
+        return;
+    _cleanup_free_ char *text = xasprintf("[hash %s]", hash);
+    blocks_add_text(&call->blocks, text, strlen(text));
 }
 
 json_t *file_result(const struct call *call, const struct file_member *members)

@@ -12,6 +12,10 @@ const char *document_name(enum document document, const struct op *op)
 /* The name for what stands between the braces; NULL = none in this document. */
 static const char *name_of(const char *id, size_t length, enum document document)
 {
+    static const char of_tools[] = "tools";
+
+    if (length == sizeof of_tools - 1 && memcmp(id, of_tools, length) == 0)
+        return document == DOCUMENT_TOOLS ? "" : NULL;
     for (const struct op *const *op = ops; *op; op++)
         if (strlen((*op)->id) == length && memcmp((*op)->id, id, length) == 0)
             return document_name(document, *op);
@@ -37,7 +41,7 @@ static bool append_filled(struct buffer *out, const char *at, const char *end, e
     return complete;
 }
 
-static json_t *filled(const char *text, enum document document)
+char *names_text(const char *text, enum document document)
 {
     _cleanup_buffer_ struct buffer out = BUFFER_INIT;
     const char *end = text + strlen(text);
@@ -50,7 +54,7 @@ static json_t *filled(const char *text, enum document document)
             out.length = mark;
         at = close ? close + 2 : end;
     }
-    return json_stringn(buffer_text(&out), out.length);
+    return xstrdup(buffer_text(&out));
 }
 
 void names_fill(json_t *value, enum document document)
@@ -66,7 +70,9 @@ void names_fill(json_t *value, enum document document)
         bool is_text = !strcmp(key, "description") || !strcmp(key, "summary");
         if (!is_text || !json_is_string(member))
             names_fill(member, document);
-        else if (strstr(json_string_value(member), "{{") || strstr(json_string_value(member), "[["))
-            json_object_set_new(value, key, filled(json_string_value(member), document));
+        else if (strstr(json_string_value(member), "{{") || strstr(json_string_value(member), "[[")) {
+            _cleanup_free_ char *text = names_text(json_string_value(member), document);
+            json_object_set_new(value, key, json_string(text));
+        }
     }
 }

@@ -108,10 +108,17 @@ static const char *name_of(const struct call *call, const struct op *op)
 static void say_running(const struct call *call, const struct output *output, struct buffer *out)
 {
     buffer_printf(out,
-                  "[it goes on: read on with %s, exec_id %s, cursor %llu, until an event of type exit comes; "
-                  "%s ends it]\n",
-                  name_of(call, &op_exec_events), output->head.id, (unsigned long long)output->next_cursor,
-                  name_of(call, &op_exec_cancel));
+                  "[it goes on: read on with %s, workspace_id %s, exec_id %s, cursor %llu, until an event of "
+                  "type exit comes; %s ends it]\n",
+                  name_of(call, &op_exec_events), text_of(call->workspace, "workspace_id"), output->head.id,
+                  (unsigned long long)output->next_cursor, name_of(call, &op_exec_cancel));
+}
+
+static bool is_partial(const struct output *output)
+{
+    const struct buffer *shown = &output->streams[0];
+
+    return output->condensed[0] || output->truncated[0] || !utf8_is_valid(shown->data, shown->length);
 }
 
 static void say_notice(const struct call *call, const struct output *output, struct buffer *out)
@@ -132,6 +139,10 @@ static void say_notice(const struct call *call, const struct output *output, str
                       "[bytes that are not UTF-8 are shown as U+FFFD: %s of %s has them exactly, as "
                       "data_base64]\n",
                       name_of(call, &op_exec_events), head->id);
+    if (call->form == CALL_MCP && head->exit_seq > 0 &&
+        is_partial(output)) /* a text alone, without members */
+        buffer_printf(out, "[all of it: %s, workspace_id %s, exec_id %s]\n", name_of(call, &op_exec_events),
+                      text_of(call->workspace, "workspace_id"), head->id);
     if (out->length > 0)
         out->length--; /* the last line's end */
 }
@@ -195,7 +206,7 @@ static char *bash_told(const json_t *result)
     else if (is_given(result, "returncode"))
         buffer_printf(&told, "exit code %lld", (long long)integer_of(result, "returncode"));
     else
-        buffer_append_text(&told, "it still runs");
+        buffer_append_text(&told, "the command still runs");
     if (is_given(result, "rewritten_command"))
         buffer_printf(&told, "; rtk made another command of it, which ran instead: %s",
                       text_of(result, "rewritten_command"));
@@ -211,10 +222,10 @@ const struct op op_bash = {
     .path = "/workspaces/{workspace_id}/bash",
     .summary = "Run a shell command and show what it wrote, condensed, with its exit code.",
     .description =
-        "Output is stdout and stderr in the order they were written; of more than 50 KB the middle "
-        "is left out. A command that takes longer than wait_seconds goes on: read on with "
-        "{{getRealtimeWorkspaceExecEvents}}. At its timeout it is killed, with what it had "
-        "started.",
+        "Long listings, passing tests, progress and repetition give way to counts (compact false shows "
+        "them), "
+        "and the middle of more than 50 KB is left out. What takes longer than wait_seconds goes on: read on "
+        "with {{getRealtimeWorkspaceExecEvents}}. At its timeout it is killed.",
     .params = bash_params,
     .result = bash_result,
     .flags = OP_DESTRUCTIVE | OP_OPEN_WORLD | OP_ON_WORKSPACE | OP_DEFAULT_WORKSPACE | OP_NEEDS_SANDBOX |

@@ -44,6 +44,18 @@ static const struct field edit_result[] = {
     FIELD_END,
 };
 
+/* An edit is made of a file that is there: any such file is what * asks for. */
+static int edit_check(const struct config *config, json_t *in, struct error *err)
+{
+    const char *match = text_of(in, "if_match");
+    (void)config;
+    (void)err;
+    file_complete_match(in);
+    if (match && strcmp(match, "*") == 0)
+        json_object_set_new(in, "if_match", json_null());
+    return 0;
+}
+
 static int edit_keep(struct keeper_call *call, const json_t *in, json_t **ret, struct error *err)
 {
     json_t *request = json_pack("{s:s, s:O, s:O, s:O, s:O, s:O, s:I}", "call", "edit", "path",
@@ -76,6 +88,8 @@ static void show(struct call *call)
     if (is_true(result, "changed"))
         buffer_append(&text, json_string_value(diff), json_string_length(diff));
     blocks_add_text(&call->blocks, text.data, text.length);
+    if (!is_true(result, "dry_run"))
+        file_show_hash(call);
 }
 
 static int edit_run(struct call *call, struct error *err)
@@ -112,6 +126,7 @@ const struct op op_edit_file = {
     .result = edit_result,
     .flags = OP_DESTRUCTIVE | OP_ON_WORKSPACE | OP_DEFAULT_WORKSPACE | OP_NEEDS_SANDBOX | OP_IN_ACTIONS,
     .keep_ms = FILE_KEEP_MS,
+    .check = edit_check,
     .keep = edit_keep,
     .run = edit_run,
 };

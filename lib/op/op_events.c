@@ -14,13 +14,15 @@ static const struct field events_params[] = {
     ROW_EXEC_ID,
     ROW_CURSOR,
     { "wait_seconds", FIELD_NUMBER, FIELD_RANGE(0, 30), .clamp = true, .dflt = "0",
-      .text = "How long to wait where there is nothing after the cursor yet; 15 to 25 is good." },
+      .text = "How long to wait where there is nothing after the cursor yet; 15 to 25 is good. More than "
+              "30 is taken as 30." },
     { "max_events", FIELD_INTEGER, FIELD_RANGE(1, 500), .dflt = "100", .text = "How many events at most." },
     { "max_bytes", FIELD_INTEGER, FIELD_RANGE(1024, 8388608), .dflt = ANSWER_BYTES_TEXT,
       .text = "Largest answer, in encoded bytes; one event always fits. MCP gives at most 262144." },
     { "tail", FIELD_INTEGER, .nullable = true, FIELD_RANGE(1, 500),
       .text = "Only the last so many events after the cursor." },
-    { "stream", FIELD_BOOLEAN, .dflt = "false", .text = "Answer as server-sent events (HTTP only)." },
+    { "stream", FIELD_BOOLEAN, .dflt = "false", .http_only = true,
+      .text = "Answer as server-sent events (HTTP only)." },
     FIELD_END,
 };
 

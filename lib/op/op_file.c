@@ -76,6 +76,7 @@ static void show_text(struct call *call)
     blocks_add_text(&call->blocks, json_string_value(content), json_string_length(content));
     if (notice)
         blocks_add_text(&call->blocks, notice, strlen(notice));
+    file_show_hash(call);
 }
 
 /* In MCP an image stands in the content alone; elsewhere only where the answer may be that long. */
@@ -178,10 +179,14 @@ static const struct field write_result[] = {
 static int write_check(const struct config *config, json_t *in, struct error *err)
 {
     size_t length = json_string_length(json_object_get(in, "content"));
+    file_complete_match(in);
     if ((int64_t)length <= config->max_write_size_bytes)
         return 0;
-    return error_set(err, ERROR_TOO_LARGE, "content has %zu bytes, more than MAX_WRITE_SIZE_BYTES (%lld)",
-                     length, (long long)config->max_write_size_bytes);
+    return error_set(
+        err, ERROR_TOO_LARGE,
+        "content has %zu bytes, more than MAX_WRITE_SIZE_BYTES (%lld): bytes of any size go up by "
+        "PUT %s",
+        length, (long long)config->max_write_size_bytes, op_upload_file.path);
 }
 
 /* A file whose hash is named is there, and to be replaced. */
@@ -212,6 +217,7 @@ static int write_run(struct call *call, struct error *err)
         xasprintf("Successfully wrote %lld bytes to %s", (long long)integer_of(call->result, "size"),
                   text_of(call->in, "filepath"));
     blocks_add_text(&call->blocks, text, strlen(text));
+    file_show_hash(call);
     return OP_DONE;
 }
 

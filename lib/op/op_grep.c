@@ -73,7 +73,8 @@ static const struct field grep_result[] = {
     RESULT_BOOL("has_more", "There are more, or the time was over: pass next_cursor."),
     RESULT_TEXT0("next_cursor", "For the next page; null at the end."),
     RESULT_BOOL("timed_out", "The search was ended at its deadline."),
-    RESULT_TEXT0("notice", "What was left out, and how to go on; null: nothing was."),
+    RESULT_TEXT0("notice", "What was left out, and how to go on; where little was found also what is not "
+                           "searched; null: nothing."),
     FIELD_END,
 };
 
@@ -127,6 +128,43 @@ static json_t *list_of(const json_t *kept, const char *name)
     return list;
 }
 
+#define LITTLE 5 /* matching lines: who finds fewer may miss some */
+
+/* What no search counts, for it is never looked at: told where little was found. */
+static void append_ignored(struct buffer *notice, const struct call *call)
+{
+    const struct {
+        bool is_left_out;
+        const char *text;
+    } rows[] = {
+        { is_true(call->in, "gitignore"), "what .gitignore says (gitignore=false)" },
+        { is_true(call->in, "default_ignores"),
+          "node_modules, .git, .venv and the like (default_ignores=false)" },
+        { !is_true(call->in, "hidden"), "names that begin with a dot (hidden=true)" },
+    };
+    const char *between = notice->length ? "; not searched: " : "not searched: ";
+    if (integer_of(call->kept, "matches") >= LITTLE || is_given(call->in, "cursor") ||
+        is_given(call->kept, "next_cursor") || is_true(call->kept, "one_file"))
+        return;
+    for (size_t i = 0; i < N_ELEMENTS(rows); i++)
+        if (rows[i].is_left_out) {
+            buffer_printf(notice, "%s%s", between, rows[i].text);
+            between = ", ";
+        }
+}
+
+static void append_cut_files(struct buffer *notice, const struct call *call)
+{
+    const json_t *file;
+    size_t index, cut = 0;
+    json_array_foreach(json_object_get(call->kept, "files"), index, file)
+        cut += is_true(file, "more");
+    if (cut > 0)
+        buffer_printf(notice, "%s%zu file%s more matching lines than max_per_file (%lld)",
+                      notice->length ? "; " : "", cut, cut == 1 ? " has" : "s have",
+                      (long long)integer_of(call->in, "max_per_file"));
+}
+
 static json_t *make_notice(const struct call *call)
 {
     _cleanup_buffer_ struct buffer notice = BUFFER_INIT;
@@ -134,8 +172,12 @@ static json_t *make_notice(const struct call *call)
     const char *cursor = text_of(call->kept, "next_cursor");
     search_append_lost(&notice, call->kept, integer_of(call->in, "wait_seconds"));
     if (binary > 0)
-        buffer_printf(&notice, "%s%lld binary files match and are not shown", notice.length ? "; " : "",
-                      binary);
+        buffer_printf(&notice, "%s%lld binary file%s and %s not shown", notice.length ? "; " : "", binary,
+                      binary == 1 ? " matches" : "s match", binary == 1 ? "is" : "are");
+    append_cut_files(&notice, call);
+    search_append_commas(&notice, call->in, "include_patterns");
+    search_append_commas(&notice, call->in, "exclude_patterns");
+    append_ignored(&notice, call);
     if (cursor)
         buffer_printf(&notice, "%sgo on with cursor %s", notice.length ? "; " : "there are more: ", cursor);
     return search_notice(&notice);
@@ -166,6 +208,12 @@ static void append_file(struct buffer *text, const json_t *file, bool gaps)
                       (long long)integer_of(file, "matches"));
 }
 
+static void append_found(struct buffer *text, int64_t lines, size_t files)
+{
+    buffer_printf(text, "Found %lld matching line%s in %zu file%s:", (long long)lines, lines == 1 ? "" : "s",
+                  files, files == 1 ? "" : "s");
+}
+
 static void show_files(struct call *call)
 {
     _cleanup_buffer_ struct buffer text = BUFFER_INIT;
@@ -173,8 +221,7 @@ static void show_files(struct call *call)
     const char *notice = text_of(call->result, "notice");
     size_t index;
     if (json_array_size(files) > 0)
-        buffer_printf(&text, "Found %lld matching lines in %zu files:",
-                      (long long)integer_of(call->result, "matches"), json_array_size(files));
+        append_found(&text, integer_of(call->result, "matches"), json_array_size(files));
     else
         buffer_printf(&text, "No lines found matching '%s'.", text_of(call->in, "pattern"));
     json_array_foreach(files, index, file)

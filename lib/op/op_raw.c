@@ -17,7 +17,8 @@
 static const struct field download_params[] = {
     ROW_WORKSPACE_ID,
     ROW_PATH("path", "The file: " FILE_PATH_TEXT),
-    ROW_CONDITION("range", "As the Range header: bytes=FIRST-LAST, bytes=FIRST- or bytes=-COUNT."),
+    { "range", FIELD_STRING, .nullable = true, FIELD_RANGE(1, 1000), .format = &format_byte_range,
+      .text = "As the Range header: bytes=FIRST-LAST, bytes=FIRST- or bytes=-COUNT." },
     ROW_CONDITION("if_match", "As the If-Match header: another content is refused (412)."),
     ROW_CONDITION("if_none_match", "As the If-None-Match header: this content is answered with 304."),
     ROW_CONDITION("if_range",
@@ -96,6 +97,10 @@ const struct op op_download_file = {
     .method = "GET",
     .path = "/workspaces/{workspace_id}/raw",
     .summary = "The bytes of a file of any size, or a range of them.",
+    .description =
+        "Range and conditions may stand in headers or in the query. A range is answered with 206; of "
+        "several ranges all of the file comes. The ETag is the content's hash (sha256:...), or of a "
+        "large file that rests a stamp: what If-Match takes.",
     .params = download_params,
     .result = download_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_NEEDS_SANDBOX | OP_REST_ONLY | OP_RAW,
@@ -137,6 +142,9 @@ const struct op op_inspect_file = {
     .method = "HEAD",
     .path = "/workspaces/{workspace_id}/raw",
     .summary = "The size and the tag of a file of any size.",
+    .description =
+        "There is no body: Content-Length is the size, ETag what If-Match takes. A missing file is a "
+        "404, without words, as all answers to HEAD.",
     .params = inspect_params,
     .result = inspect_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_NEEDS_SANDBOX | OP_REST_ONLY | OP_RAW,

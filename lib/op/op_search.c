@@ -36,6 +36,37 @@ void search_append_lost(struct buffer *notice, const json_t *kept, int64_t wait_
               "paths are longer than 4095 bytes and were not looked at");
 }
 
+/* A comma that is plain text: outside of braces, and without a \ before it. */
+static bool has_bare_comma(const char *pattern)
+{
+    int depth = 0;
+    for (const char *at = pattern; *at; at++) {
+        if (*at == '\\' && at[1])
+            at++;
+        else if (*at == '{' || *at == '[')
+            depth++;
+        else if (*at == '}' || *at == ']')
+            depth--;
+        else if (*at == ',' && depth == 0)
+            return true;
+    }
+    return false;
+}
+
+void search_append_commas(struct buffer *notice, const json_t *in, const char *member)
+{
+    const json_t *pattern, *list = json_object_get(in, member);
+    size_t index;
+    json_array_foreach(list, index, pattern) {
+        if (!has_bare_comma(json_string_value(pattern)))
+            continue;
+        buffer_printf(
+            notice, "%sa comma in %s is part of a name: give several patterns as several items, or as {a,b}",
+            notice->length ? "; " : "", member);
+        return;
+    }
+}
+
 json_t *search_notice(const struct buffer *notice)
 {
     return notice->length ? json_sprintf("[%.*s]", (int)notice->length, notice->data) : json_null();
@@ -71,7 +102,8 @@ static const struct field search_result[] = {
     RESULT_BOOL("has_more", "There are more, or the time was over: pass next_cursor."),
     RESULT_TEXT0("next_cursor", "For the next page; null at the end."),
     RESULT_BOOL("timed_out", "The search was ended at its deadline; next_cursor goes on where it was."),
-    RESULT_TEXT0("notice", "What was not looked at, and why; null: nothing."),
+    RESULT_TEXT0("notice", "What was not looked at, and why, and what the pattern may have meant; null: "
+                           "nothing."),
     FIELD_END,
 };
 
@@ -121,6 +153,22 @@ static void show_matches(struct call *call)
     blocks_add_text(&call->blocks, more, strlen(more));
 }
 
+/* Nothing was found: what the pattern may have meant. */
+static void append_meant(struct buffer *notice, const struct call *call)
+{
+    if (json_array_size(json_object_get(call->kept, "matches")) > 0 || is_given(call->kept, "next_cursor") ||
+        is_given(call->in, "cursor"))
+        return;
+    if (is_true(call->kept, "folder"))
+        buffer_printf(notice,
+                      "%sonly folders match, which are not told: end the pattern with / (docs/) to find the "
+                      "files in them",
+                      notice->length ? "; " : "");
+    if (has_bare_comma(text_of(call->in, "pattern")))
+        buffer_printf(notice, "%sa comma in pattern is part of a name: several patterns are {*.c,*.h}",
+                      notice->length ? "; " : "");
+}
+
 static int search_run(struct call *call, struct error *err)
 {
     _cleanup_buffer_ struct buffer notice = BUFFER_INIT;
@@ -132,6 +180,8 @@ static int search_run(struct call *call, struct error *err)
     json_array_foreach(json_object_get(call->kept, "matches"), index, match)
         json_array_append_new(matches, show_match(match));
     search_append_lost(&notice, call->kept, integer_of(call->in, "wait_seconds"));
+    search_append_commas(&notice, call->in, "exclude_patterns");
+    append_meant(&notice, call);
     call->result =
         json_pack("{s:s, s:O, s:o, s:b, s:O?, s:b, s:o}", "workspace_id",
                   text_of(call->workspace, "workspace_id"), "pattern", json_object_get(call->in, "pattern"),

@@ -232,6 +232,10 @@ const struct op op_watch_status = {
     .method = "GET",
     .path = "/workspaces/{workspace_id}/file-watches/{watch_id}",
     .summary = "Show a watch's state and counters, without its events.",
+    .description =
+        "running until it ends: finished (its timeout), cancelled, or failed (lost, or what it watched "
+        "is gone; reason says which). It waits for nothing: to wait, read its events with "
+        "{{getWorkspaceFileWatchEvents}}.",
     .params = on_watch,
     .result = status_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_ON_WORKSPACE,
@@ -286,6 +290,9 @@ const struct op op_list_watches = {
     .method = "GET",
     .path = "/workspaces/{workspace_id}/file-watches",
     .summary = "List the newest 64 watches of a workspace, living and ended, newest first.",
+    .description =
+        "Also where the workspace is stopped. Use it to find a watch_id again; events are read with "
+        "{{getWorkspaceFileWatchEvents}}.",
     .params = list_params,
     .result = status_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_LIST,
@@ -334,6 +341,9 @@ const struct op op_cancel_watch = {
     .method = "DELETE",
     .path = "/workspaces/{workspace_id}/file-watches/{watch_id}",
     .summary = "End a watch. What it has told can still be read.",
+    .description =
+        "One that had ended before stays as it was: cancelled is false then. Watches end by themselves "
+        "too, after their timeout_seconds.",
     .params = on_watch,
     .result = cancel_result,
     .flags = OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_STOPPED_TOO,

@@ -10,7 +10,7 @@ static const struct field events_params[] = {
     { "cursor", FIELD_INTEGER, FIELD_RANGE(0, 9007199254740991.0), .dflt = "0",
       .text = "The seq that you want next: next_cursor of the answer before; 0 = from the beginning." },
     { "wait_seconds", FIELD_NUMBER, FIELD_RANGE(0, 30), .clamp = true, .dflt = "0",
-      .text = "How long to wait where there is nothing yet; 15 to 25 is good." },
+      .text = "How long to wait where there is nothing yet; 15 to 25 is good. More than 30 is taken as 30." },
     { "max_events", FIELD_INTEGER, FIELD_RANGE(1, 500), .dflt = "100", .text = "How many events at most." },
     { "max_bytes", FIELD_INTEGER, FIELD_RANGE(1024, 262144), .dflt = ANSWER_BYTES_TEXT,
       .text = "Largest answer, in encoded bytes; one event always fits." },

@@ -10,14 +10,15 @@
         "wait_seconds", FIELD_NUMBER, FIELD_RANGE(0, 60),                                                    \
             .clamp = true, .dflt = "25",                                                                     \
             .text = "How long to wait for the end; after that the answer has state running, and the "        \
-                    "command goes on."                                                                       \
+                    "command goes on. More than 60 is taken as 60."                                          \
     }
 #define ROW_COMPACT(otherwise)                                                                               \
     {                                                                                                        \
         "compact", FIELD_BOOLEAN,                                                                            \
             .dflt = otherwise,                                                                               \
-            .text = "Condense the output: redraws, colours, passing tests, progress and repetition give "    \
-                    "way to counts; failures stay word for word. The raw bytes stay in the events."          \
+            .text = "Condense the output: redraws, colours, long listings, passing tests, progress and "     \
+                    "repetition give way to counts; failures stay word for word. False: all of it. The raw " \
+                    "bytes stay in the events."                                                              \
     }
 /* Members that outcome_render writes. */
 #define OUTCOME_ROWS(out, err)                                                                               \
@@ -36,7 +37,8 @@
         RESULT_TEXT0("reason", "Why it failed to start or was lost.")
 
 /* Waits for the exec that the keeper's half began, as kept says, and collects what it wrote. OP_DONE: *ret,
- * which belongs to the call, is ready to be rendered; else what run returns. request's exec_id is set here. */
+ * which belongs to the call, is ready to be rendered; else what run returns. request's exec_id is set here.
+ */
 int outcome_collect(struct call *call, const struct output_request *request, const struct output **ret,
                     struct error *err);
 /* The members into call->body, without the braces around them. */

@@ -17,7 +17,8 @@ extern const struct field row_env_value, row_secret_name, row_text_item;
     {                                                                                                        \
         "workspace_id", FIELD_STRING,                                                                        \
             .required = true, .format = &format_workspace_id,                                                \
-            .text = "Id of the workspace (ws-...), as {{createRemoteWorkspace}} answered."                   \
+            .text = "Id of the workspace (ws-...), as {{createRemoteWorkspace}} answered or "                \
+                    "{{listRemoteWorkspaces}} tells."                                                        \
     }
 #define ROW_EXEC_ID                                                                                          \
     {                                                                                                        \

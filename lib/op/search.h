@@ -18,7 +18,8 @@ extern const struct field search_pattern_row;
         "exclude_patterns", FIELD_ARRAY, FIELD_RANGE(0, 100),                                                \
             .dflt = "[]", .items = &search_pattern_row,                                                      \
             .text = "What to leave out, in the same form, but that * crosses "                               \
-                    "slashes; a folder that matches is left out with all in it."                             \
+                    "slashes; a folder that matches is left out with all in it. Several: one item each (in " \
+                    "a query the parameter again for each)."                                                 \
     }
 #define SEARCH_ROW_LIMIT(said)                                                                               \
     {                                                                                                        \
@@ -39,6 +40,8 @@ extern const struct field search_pattern_row;
 void search_set_common(json_t *request, struct keeper_call *call, const json_t *in);
 /* From "over", "unreadable" and "too_deep" of the agent's answer. */
 void search_append_lost(struct buffer *notice, const json_t *kept, int64_t wait_seconds);
+/* Where a list's pattern looks like several in one. */
+void search_append_commas(struct buffer *notice, const json_t *in, const char *member);
 /* "[...]", or null where nothing is to be said. */
 json_t *search_notice(const struct buffer *notice);
 

@@ -155,8 +155,6 @@ static json_t *check_number(struct check *check, const struct place *place, cons
 
     if (whole && json_is_real(value) && number != floor(number))
         return problem(check, place, "must be a whole number");
-    if (row->clamp && row->has_min && number < row->min)
-        return whole ? json_integer((json_int_t)row->min) : json_real(row->min);
     if (row->clamp && row->has_max && number > row->max)
         return whole ? json_integer((json_int_t)row->max) : json_real(row->max);
     if (row->has_min && number < row->min)

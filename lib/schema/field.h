@@ -37,7 +37,7 @@ struct field {
         has_max; /* bounds of numbers; lengths of strings (characters); counts of arrays and objects */
     double min, max;
     bool nonblank;              /* a string of white space alone is refused */
-    bool clamp;                 /* numbers out of bounds are moved to the bound, not refused */
+    bool clamp;                 /* a larger number than max is taken as max, not refused */
     bool unset;                 /* nullable, but absent stays absent: null says something else */
     const char *dflt;           /* JSON text; NULL = absent */
     const char *const *choices; /* strings, NULL-ended */
@@ -49,6 +49,7 @@ struct field {
     const struct field *also; /* a further type that is accepted (string or array of strings): one row */
     bool secret;              /* values never reach a log */
     bool content;             /* of a file, or what is typed: a log tells how much of it there is */
+    bool http_only;           /* how HTTP answers: no tool has it */
     const char *text;         /* one or two plain sentences, at most 300 characters */
 };
 #define FIELD_END                                                                                            \

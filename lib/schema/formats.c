@@ -53,6 +53,40 @@ const struct field_format format_exec_id = { "exec id", "^ex-[0-9a-f]{32}$", acc
 const struct field_format format_watch_id = { "watch id", "^fw-[0-9a-f]{32}$", accepts_watch_id,
                                               "must be fw- and 32 lowercase hex digits" };
 
+/* sha256: and 64 hex digits, which may stand alone, stat: and what a large file's ETag has behind it, or *.
+ */
+static bool accepts_file_match(const char *text, size_t length)
+{
+    static const char hash[] = "sha256:", stamp[] = "stat:", hex[] = "0123456789abcdef";
+    size_t prefix = 0;
+
+    if (length == 1 && *text == '*')
+        return true;
+    if (length > 5 && length <= 100 && memcmp(text, stamp, 5) == 0)
+        return strspn(text + 5, "0123456789abcdef:") == length - 5;
+    if (length > 7 && memcmp(text, hash, 7) == 0)
+        prefix = 7;
+    return length - prefix == 64 && strspn(text + prefix, hex) == 64;
+}
+const struct field_format format_file_match = {
+    "file match", "^([*]|(sha256:)?[0-9a-f]{64}|stat:[0-9a-f:]{1,95})$", accepts_file_match,
+    "must be sha256: and 64 lowercase hex digits, as a file's hash is told, or *"
+};
+
+/* RFC 9110, 14.1.1, as far as its characters go; which ranges mean anything is decided where they are read.
+ */
+static bool accepts_byte_range(const char *text, size_t length)
+{
+    static const char unit[] = "bytes=";
+    size_t prefix = sizeof unit - 1;
+
+    return length > prefix && strncasecmp(text, unit, prefix) == 0 &&
+           strspn(text + prefix, "0123456789-, \t") == length - prefix && memchr(text, '-', length) != NULL;
+}
+const struct field_format format_byte_range = { "byte range", "^[Bb][Yy][Tt][Ee][Ss]=[0-9, \t]*-[-0-9, \t]*$",
+                                                accepts_byte_range,
+                                                "must be bytes=FIRST-LAST, bytes=FIRST- or bytes=-COUNT" };
+
 static bool accepts_name(const char *text, size_t length)
 {
     return length >= 1 && length <= 63 && is_made_of(text, length, "._-");

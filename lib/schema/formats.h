@@ -14,9 +14,11 @@ extern const struct field_format format_image_name, format_image_id, format_pack
 extern const struct field_format format_env_name; /* not empty, no '=', no NUL */
 extern const struct field_format format_cidr, format_domain;
 extern const struct field_format format_no_nul;
-extern const struct field_format format_tag_key; /* 1-100 characters */
-extern const struct field_format format_base64;  /* RFC 4648 section 4, with padding; may be empty */
-extern const struct field_format format_signal;  /* TERM, SIGTERM, term ... of the ten that cancel takes */
+extern const struct field_format format_file_match; /* what a file is known by: sha256:, stat:, or * */
+extern const struct field_format format_byte_range; /* of the Range header: any set of ranges of bytes */
+extern const struct field_format format_tag_key;    /* 1-100 characters */
+extern const struct field_format format_base64;     /* RFC 4648 section 4, with padding; may be empty */
+extern const struct field_format format_signal;     /* TERM, SIGTERM, term ... of the ten that cancel takes */
 
 /* POSIX pure-path normalisation: "/a/./b/" -> "/a/b"; two leading slashes become one. Caller frees. */
 char *format_normalise_path(const char *path);

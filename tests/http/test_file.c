@@ -67,6 +67,16 @@ START_TEST(what_is_written_is_there_and_read)
     json_auto_t *again = post("file", make_json("{s:s, s:s, s:s}", "filepath", "a/b.txt", "content", "three",
                                                 "if_match", member_text(made, "hash")));
     ck_assert(!member_flag(again, "created"));
+    refused(422, "64 lowercase hex digits", "POST", "file",
+            make_json("{s:s, s:s, s:s}", "filepath", "a/b.txt", "content", "four", "if_match", "sha256:12"));
+    refused(422, "64 lowercase hex digits", "POST", "edit",
+            make_json("{s:s, s:[{s:s, s:s}], s:s}", "filepath", "a/b.txt", "edits", "old", "three", "new",
+                      "3", "if_match", "three"));
+    json_decref(post("file", make_json("{s:s, s:s, s:s}", "filepath", "a/b.txt", "content", "three",
+                                       "if_match", member_text(again, "hash") + strlen("sha256:"))));
+    json_decref(
+        post("edit", make_json("{s:s, s:[{s:s, s:s}], s:s}", "filepath", "a/b.txt", "edits", "old", "three",
+                               "new", "three", "if_match", member_text(again, "hash") + strlen("sha256:"))));
     refused(409, member_text(again, "hash"), "POST", "file",
             make_json("{s:s, s:s, s:s}", "filepath", "a/b.txt", "content", "four", "if_match",
                       member_text(made, "hash")));
@@ -93,7 +103,7 @@ START_TEST(problems_have_their_status)
     char *large = malloc(length + 1);
     memset(large, 'x', length);
     large[length] = '\0';
-    refused(413, "MAX_WRITE_SIZE_BYTES", "POST", "file",
+    refused(413, "by PUT /workspaces/{workspace_id}/raw", "POST", "file",
             make_json("{s:s, s:s}", "filepath", "x", "content", large));
     large[length - 1] = '\0';
     json_auto_t *most = post("file", make_json("{s:s, s:s}", "filepath", "x", "content", large));
@@ -399,9 +409,14 @@ START_TEST(tools_answer_in_plain_text_and_need_no_workspace)
     json_auto_t *made = call_tool("write_file", make_json("{s:s, s:s, s:b}", "filepath", "t/é.py", "content",
                                                           "print(1)\nprint(2)\n", "create_only", 0));
     ck_assert_str_eq(block(made, 0), "Successfully wrote 18 bytes to t/é.py");
+    const char *hash = member_text(json_object_get(made, "structuredContent"), "hash");
+    char told[100];
+    snprintf(told, sizeof told, "[hash %s]", hash); /* for who reads text alone */
+    ck_assert_str_eq(block(made, 1), told);
     json_auto_t *read = call_tool("read_file", make_json("{s:s, s:i}", "filepath", "t/é.py", "limit", 1));
     ck_assert_str_eq(block(read, 0), "print(1)");
     ck_assert_str_eq(block(read, 1), "[lines 1-1 of 2; go on with offset 1]");
+    ck_assert_str_eq(block(read, 2), told);
     const json_t *structured = json_object_get(read, "structuredContent");
     ck_assert_int_eq(member_number(structured, "total_lines"), 2);
     json_auto_t *listed = call_tool("list_directory", make_json("{s:s}", "path", "t"));

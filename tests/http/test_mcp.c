@@ -214,6 +214,8 @@ START_TEST(other_shapes_are_refused_in_kind)
           "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/"
           "call\",\"params\":{\"name\":\"no_such\",\"arguments\":{}}}",
           200, -32602 },
+        { "2025-06-18", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{}}", 200,
+          -32602 },
     };
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         char line[64];
@@ -241,6 +243,37 @@ START_TEST(other_shapes_are_refused_in_kind)
     a = http_send(the, "POST", "/mcp", &origin);
     ck_assert_int_eq(a.status, 403);
     answer_clear(&a);
+}
+END_TEST
+
+/* Who knows nothing else is told what needs no workspace, and which text goes with which tool. */
+START_TEST(texts_fit_their_surface)
+{
+    struct answer a =
+        send_rpc(NULL, NULL,
+                 make_json("{s:s, s:i, s:s, s:{s:s, s:{}}}", "jsonrpc", "2.0", "id", 1, "method",
+                           "initialize", "params", "protocolVersion", "2025-06-18", "capabilities"));
+    const char *text = member_text(json_object_get(a.json, "result"), "instructions");
+    for (const char *const *word =
+             (const char *const[]){ "read_file", "run_bash", "default", "workspace_list", NULL };
+         *word; word++)
+        ck_assert_msg(strstr(text, *word) != NULL, "%s", *word);
+    answer_clear(&a);
+    a = send_rpc(
+        "2025-06-18", NULL,
+        make_json("{s:s, s:i, s:s, s:{}}", "jsonrpc", "2.0", "id", 1, "method", "tools/call", "params"));
+    text = member_text(json_object_get(a.json, "error"), "message");
+    ck_assert_msg(strstr(text, "name must be") != NULL, "%s", text);
+    answer_clear(&a);
+    json_auto_t *streamed =
+        call_tool("workspace_realtime_exec_events",
+                  make_json("{s:s, s:s, s:b}", "workspace_id", "ws-00000000000000000000000000000000",
+                            "exec_id", "ex-00000000000000000000000000000000", "stream", 1));
+    text = member_text(json_array_get(json_object_get(streamed, "content"), 0), "text");
+    ck_assert_msg(strstr(text, "ValidationError: stream") != NULL, "%s", text);
+    json_auto_t *negative =
+        call_tool("run_bash", make_json("{s:s, s:i}", "command", "true", "wait_seconds", -1));
+    ck_assert(member_flag(negative, "isError"));
 }
 END_TEST
 
@@ -429,6 +462,7 @@ int main(void)
     tcase_add_test(c, tools_do_what_rest_does);
     tcase_add_test(c, large_pages_are_bounded);
     tcase_add_test(c, other_shapes_are_refused_in_kind);
+    tcase_add_test(c, texts_fit_their_surface);
     tcase_add_loop_test(c, a_call_that_asks_is_told_how_it_goes, 0, N_ELEMENTS(all_versions));
     tcase_add_loop_test(c, a_call_that_does_not_ask_is_not_told, 0, N_ELEMENTS(all_versions));
     tcase_add_test(c, commands_are_told_by_their_ends);

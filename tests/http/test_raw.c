@@ -80,6 +80,23 @@ START_TEST(head_tells_what_get_would)
 }
 END_TEST
 
+/* Each names what its own caller can do. */
+START_TEST(refusals_name_a_cure_of_this_operation)
+{
+    char tag[120], digits[200];
+    put("f", "0123456789", tag);
+    struct answer a = raw("PUT", "f", "If-None-Match: *", NULL, "again");
+    ck_assert_int_eq(a.status, 412);
+    ck_assert_msg(strstr(a.body, "leave out If-None-Match") && !strstr(a.body, "create_only"), "%s", a.body);
+    answer_clear(&a);
+    expect(raw("GET", "f&range=0-3", NULL, NULL, NULL), 422, NULL, NULL, NULL);
+    expect(raw("GET", "f&range=bytes=0-3", NULL, NULL, NULL), 206, "0123", NULL, NULL);
+    expect(raw("GET", "f", "Range: pages=0-3", NULL, NULL), 200, "0123456789", NULL, NULL);
+    snprintf(digits, sizeof digits, "If-None-Match: \"%.64s\"", tag + 8);
+    expect(raw("GET", "f", digits, NULL, NULL), 304, "", NULL, NULL);
+}
+END_TEST
+
 /* Nothing of it is read: 64 GiB would take minutes. */
 START_TEST(head_of_a_huge_file_is_quick)
 {
@@ -250,6 +267,7 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = { head_tells_what_get_would,
+                                   refusals_name_a_cure_of_this_operation,
                                    head_of_a_huge_file_is_quick,
                                    a_large_file_that_changes_is_told_by_its_content,
                                    ranges_are_those_of_the_standard,

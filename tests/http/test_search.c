@@ -246,6 +246,19 @@ START_TEST(names_have_the_known_layout)
                 "on with cursor ZC9jLnB5]");
     expect_text("search_workspace", make_json("{s:s}", "pattern", "*.rs"),
                 "No files found matching pattern '*.rs'.");
+    expect_text(
+        "search_workspace", make_json("{s:s}", "pattern", "d"),
+        "No files found matching pattern 'd'.\n====\n[only folders match, which are not told: end the "
+        "pattern with / (docs/) to find the files in them]");
+    expect_text("search_workspace", make_json("{s:s}", "pattern", "d/"), "Found 1 matches:\nd/c.py");
+    expect_text("search_workspace", make_json("{s:s}", "pattern", "*.rs,*.go"),
+                "No files found matching pattern '*.rs,*.go'.\n====\n[a comma in pattern is part of a name: "
+                "several patterns are {*.c,*.h}]");
+    expect_text(
+        "search_workspace",
+        make_json("{s:s, s:[s, s]}", "pattern", "*.py", "exclude_patterns", "a.py,b.py", "{x,y},[,]\\,"),
+        "Found 3 matches:\na.py\nb.py\nd/c.py\n====\n[a comma in exclude_patterns is part of a name: "
+        "give several patterns as several items, or as {a,b}]");
     expect_text("search_workspace", make_json("{s:s}", "pattern", "*.txt"),
                 "Found 2 matches:\nbad\\xff.txt\nnew\\x0aline.txt");
     run("touch $(seq -f f%g 60)");
@@ -254,14 +267,19 @@ START_TEST(names_have_the_known_layout)
 }
 END_TEST
 
+#define NOT_SEARCHED                                                                                         \
+    "[not searched: what .gitignore says (gitignore=false), node_modules, .git, .venv and the like "         \
+    "(default_ignores=false)]"
+
 START_TEST(lines_have_a_layout)
 {
     run("mkdir d && printf 'one\\ntwo needle\\nthree\\n4\\n5\\nneedle\\n' > d/a.txt && printf 'needle "
         "needle\\n' > b && seq 30 | sed 's/$/ needle/' > c && "
         "printf 'needle\\n\\0' > bin && (head -c 2000 /dev/zero | tr '\\0' x; echo needle) > $'wide\\n'");
-    expect_text(
-        "grep_workspace", make_json("{s:s, s:s, s:i}", "pattern", "needle", "path", "d", "context_lines", 1),
-        "Found 2 matching lines in 1 files:\nd/a.txt\n1- one\n2: two needle\n3- three\n--\n5- 5\n6: needle");
+    expect_text("grep_workspace",
+                make_json("{s:s, s:s, s:i}", "pattern", "needle", "path", "d", "context_lines", 1),
+                "Found 2 matching lines in 1 file:\nd/a.txt\n1- one\n2: two needle\n3- three\n--\n5- 5\n6: "
+                "needle\n====\n" NOT_SEARCHED);
     expect_text("grep_workspace",
                 make_json("{s:s, s:[s]}", "pattern", "needle", "exclude_patterns", "{wide*,bin,d}"),
                 "Found 21 matching lines in 2 files:\nb\n1: needle needle\nc\n1: 1 needle\n2: 2 needle\n3: 3 "
@@ -269,15 +287,26 @@ START_TEST(lines_have_a_layout)
                 "needle\n7: 7 needle\n8: 8 needle\n9: 9 needle\n10: 10 needle\n11: 11 needle\n12: 12 "
                 "needle\n13: 13 needle\n14: 14 needle\n15: 15 "
                 "needle\n16: 16 needle\n17: 17 needle\n18: 18 needle\n19: 19 needle\n20: 20 needle\n... more "
-                "than 20 lines of this file match.");
+                "than 20 lines of this file match.\n====\n[1 file has more matching lines than max_per_file "
+                "(20)]");
     expect_text(
         "grep_workspace",
         make_json("{s:s, s:[s], s:i}", "pattern", "needle", "include_patterns", "{b,bin,d/*}", "limit", 2),
         "Found 2 matching lines in 2 files:\nb\n1: needle needle\nd/a.txt\n2: two needle\n====\n[1 binary "
-        "files match and are not "
+        "file matches and is not "
         "shown; go on with cursor NjpkL2EudHh0]");
     expect_text("grep_workspace", make_json("{s:s}", "pattern", "nothing such"),
-                "No lines found matching 'nothing such'.");
+                "No lines found matching 'nothing such'.\n====\n" NOT_SEARCHED);
+    expect_text(
+        "grep_workspace",
+        make_json("{s:s, s:s}", "pattern", "nothing such", "path", "d/a.txt"), /* whatever is ignored */
+        "No lines found matching 'nothing such'.");
+    expect_text(
+        "grep_workspace",
+        make_json("{s:s, s:b, s:b, s:[s]}", "pattern", "nothing such", "gitignore", 0, "default_ignores", 0,
+                  "exclude_patterns", "*.md,b"),
+        "No lines found matching 'nothing such'.\n====\n[a comma in exclude_patterns is part of a name: "
+        "give several patterns as several items, or as {a,b}]");
     json_auto_t *wide = call_tool(
         "grep_workspace", make_json("{s:s, s:[s]}", "pattern", "needle$", "include_patterns", "wide*"));
     const char *text = member_text(item(wide, "content", 0), "text");

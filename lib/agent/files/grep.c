@@ -157,9 +157,10 @@ static json_t *tell(struct grep *grep, struct next *next)
                                grep->by_files };
     }
     const char *over = grep->timed_out ? "time" : path ? "limit" : NULL;
-    return json_pack("{s:o, s:I, s:o, s:s?, s:I, s:I, s:O}", "files", files, "matches", (json_int_t)matches,
-                     "next_cursor", pack_next(next), "over", over, "unreadable", (json_int_t)grep->unreadable,
-                     "binary_files", (json_int_t)grep->binary, "binary", grep->binaries);
+    return json_pack("{s:o, s:I, s:o, s:s?, s:I, s:I, s:O, s:b}", "files", files, "matches",
+                     (json_int_t)matches, "next_cursor", pack_next(next), "over", over, "unreadable",
+                     (json_int_t)grep->unreadable, "binary_files", (json_int_t)grep->binary, "binary",
+                     grep->binaries, "one_file", grep->only != NULL);
 }
 
 /* ---- the request ---- */

@@ -33,6 +33,7 @@ struct search {
     char *next;       /* the first path that is not in this page */
     const char *over; /* why it ended there: "limit", "size", "time" */
     int64_t unreadable, too_deep;
+    bool folder; /* a folder's own path matches, which is not told */
 };
 
 struct entry {
@@ -203,6 +204,7 @@ static void enter(struct search *s, struct level *level, const char *name, const
     bool covered = covers(s, level, name, &place);
     glob_go_on(s->exclude, &place, "/", 1, &below.exclude);
     glob_go_on(s->find, &level->find, name, length, &place);
+    s->folder |= !covered && glob_accepts(s->find, &place);
     glob_go_on(s->find, &place, "/", 1, &below.find);
     glob_place_clear(&place);
     buffer_append_char(&s->path, '/');
@@ -277,9 +279,9 @@ static json_t *tell(struct search *s)
     _cleanup_buffer_ struct buffer next = BUFFER_INIT;
     if (s->next)
         buffer_append_base64(&next, s->next, strlen(s->next));
-    return json_pack("{s:O, s:o, s:s?, s:I, s:I}", "matches", s->matches, "next_cursor",
+    return json_pack("{s:O, s:o, s:s?, s:I, s:I, s:b}", "matches", s->matches, "next_cursor",
                      s->next ? json_string(buffer_text(&next)) : json_null(), "over", s->over, "unreadable",
-                     (json_int_t)s->unreadable, "too_deep", (json_int_t)s->too_deep);
+                     (json_int_t)s->unreadable, "too_deep", (json_int_t)s->too_deep, "folder", s->folder);
 }
 
 static int read_at(struct search *s, struct error *err)

@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#define LARGE    (32 << 20)
-#define REST_SEC 2 /* longer than any clock of a file system takes for a step */
+#define LARGE     (32 << 20)
+#define BARE_HASH 64 /* digits of a hash that is named without its kind */
+#define REST_SEC  2  /* longer than any clock of a file system takes for a step */
 
 static const char hash_begin[] = "sha256:", stamp_begin[] = "stat:";
 
@@ -41,10 +42,13 @@ const char *tag_text(struct file_tag *tag, struct error *err)
 
 static int is_this(struct file_tag *tag, const char *text, size_t length, struct error *err)
 {
-    bool is_hash = begins(text, hash_begin);
+    bool is_bare = length == BARE_HASH && strspn(text, "0123456789abcdef") >= BARE_HASH;
+    bool is_hash = is_bare || begins(text, hash_begin);
     if (is_hash && find_hash(tag, err) < 0)
         return -1;
     const char *own = is_hash ? tag->hash : tag->stamp;
+    if (is_bare)
+        own += sizeof hash_begin - 1;
     return length > 0 && strlen(own) == length && memcmp(own, text, length) == 0;
 }
 
