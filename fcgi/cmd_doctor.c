@@ -118,7 +118,7 @@ static void check_ripgrep(const struct config *config, struct finding *f)
 static void check_uv(const struct config *config, struct finding *f)
 {
     static const struct tool uv = { "uv", NULL, NULL };
-    char line[128];
+    char line[128] = "";
     _cleanup_free_ char *own = tools_find_in_usr(uv.name), *path = tools_find(config, &uv);
     if (!path) {
         doctor_say(f, LEVEL_WARN,

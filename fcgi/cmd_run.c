@@ -170,7 +170,8 @@ static void print_welcome(const struct lighttpd *front, const char *token)
            " | sed -n 's/.*\"exec_id\": *\"\\([^\"]*\\)\".*/\\1/p'); echo $EX\n"
            "  curl -sN -H 'Authorization: Bearer %s' "
            "\"%s/api/workspaces/$WS/realtime-execs/$EX/events?stream=true\"\n\n"
-           "Ctrl-C ends all of it; workspaces keep their files and start again with their next command.\n",
+           "Ctrl-C ends all of it; workspaces keep their files and start again with their next command or "
+           "call on files.\n",
            token, url, token, url, token, url);
     fflush(stdout);
 }

@@ -25,8 +25,8 @@ static const struct field create_params[] = {
     { "name", FIELD_STRING, .nullable = true, .format = &format_name,
       .text = "Name to recognise it by; by default workspace-...." },
     { "timeout_seconds", FIELD_INTEGER, FIELD_RANGE(60, 86400), .dflt = "3600",
-      .text =
-          "The workspace stops this long after its start; files stay, the next command starts it again." },
+      .text = "The workspace stops this long after its start; files stay, the next command or call on files "
+              "starts it again." },
     { "idle_timeout_seconds", FIELD_INTEGER, .nullable = true, FIELD_RANGE(60, 86400), .dflt = "900",
       .text =
           "It stops after this long without a request or a running command; null = never for that reason." },

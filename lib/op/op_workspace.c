@@ -73,7 +73,7 @@ const struct op op_get_workspace = {
     .description =
         "Use it to see whether a workspace still runs, why it stopped (reason) and when it will "
         "(expires_at). It starts nothing: a stopped workspace starts again, with its files, by the "
-        "next {{executeInRemoteWorkspace}} or {{startRealtimeWorkspaceExec}}.",
+        "next command or call on files.",
     .params = get_params,
     .result = get_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_IN_ACTIONS,

@@ -16,8 +16,9 @@ extern const struct field workspace_limits_rows[];
 #define RESULT_RUNNING RESULT_BOOL("running", "A sandbox runs now.")
 #define RESULT_STATE                                                                                         \
     {                                                                                                        \
-        "state", FIELD_STRING, .required = true, .choices = workspace_states,                                \
-                               .text = "A stopped workspace has its files and starts with the next command." \
+        "state", FIELD_STRING,                                                                               \
+            .required = true, .choices = workspace_states,                                                   \
+            .text = "A stopped workspace has its files and starts with the next command or call on files."   \
     }
 #define RESULT_BASICS                                                                                        \
     RESULT_TEXT0("name", "Name to recognise it by."), RESULT_STATE,                                          \
