@@ -74,8 +74,10 @@ static int parse_add(int argc, char **argv, struct add_options *ret)
             ret->scopes = argv[++i];
         else if (strcmp(argv[i], "--workspace") == 0 && i + 1 < argc)
             ret->workspace_id = argv[++i];
-        else
-            return command_wrong_use(argv[0], argv[i]);
+        else {
+            command_wrong_use(argv[0], argv[i]);
+            return COMMAND_WRONG_USE;
+        }
     }
     if (!ret->name || !is_name(ret->name))
         return wrong_use("NAME is 1 to 63 of letters, digits and . _ @ -");

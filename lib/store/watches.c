@@ -165,10 +165,11 @@ static int get_head(struct events_reader *r, const char *watch_id, struct watch_
     found = reader_get(r, &key, &value, err);
     if (found < 0)
         return -1;
-    if (found == 0 || parse_watch(value.mv_data, value.mv_size, ret) < 0 || ret->stream != stream ||
-        strcmp(ret->id, watch_id) != 0)
-        return reader_damaged(r, "the record of a watch", err);
-    return 0;
+    if (found > 0 && parse_watch(value.mv_data, value.mv_size, ret) == 0 && ret->stream == stream &&
+        strcmp(ret->id, watch_id) == 0)
+        return 0;
+    reader_damaged(r, "the record of a watch", err);
+    return -1;
 }
 
 static long get_body(struct events_reader *r, void *user, struct error *err)
