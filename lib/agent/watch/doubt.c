@@ -97,7 +97,8 @@ static void resolve(struct watcher *w, const struct conflict *c)
 
 static void resolve_conflicts(struct watcher *w)
 {
-    struct doubts mine = { .conflicts = STEAL(w->doubts.conflicts) };
+    struct doubts mine = { 0 };
+    mine.conflicts = STEAL(w->doubts.conflicts);
     w->doubts.conflict_count = 0;
     w->doubts.settling = true;
     for (const struct conflict *c = mine.conflicts; c; c = c->next)
