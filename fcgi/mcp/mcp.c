@@ -79,7 +79,8 @@ void mcp_handle(struct service *s, struct exchange *x)
 {
     const char *origin = request_header(x->request, "origin");
     if (origin && !origin_is_allowed(s->config, origin)) {
-        reject(x, ERROR_FORBIDDEN, NULL, "this origin is not allowed");
+        reject(x, ERROR_FORBIDDEN, NULL,
+               "this origin is not allowed: web pages of WORKSPACE_BASE_URL and of this machine are");
         return;
     }
     _cleanup_free_ char *sets = sets_of(s, x->request->path);

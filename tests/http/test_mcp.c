@@ -242,6 +242,7 @@ START_TEST(other_shapes_are_refused_in_kind)
                                    .unchecked = true };
     a = http_send(the, "POST", "/mcp", &origin);
     ck_assert_int_eq(a.status, 403);
+    ck_assert_msg(strstr(a.body, "WORKSPACE_BASE_URL") != NULL, "%s", a.body);
     answer_clear(&a);
 }
 END_TEST
