@@ -104,7 +104,7 @@ static void refuse_large_body(struct connection *c)
 
     snprintf(message, sizeof(message),
              "the request's body has more than %zu bytes: a file's bytes of any size go up by PUT "
-             "/workspaces/{workspace_id}/raw",
+             "/api/workspaces/{workspace_id}/raw",
              c->all->limits.body);
     refuse_body(c, ERROR_TOO_LARGE, message);
 }

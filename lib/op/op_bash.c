@@ -206,7 +206,7 @@ static char *bash_told(const json_t *result)
     else if (is_given(result, "returncode"))
         buffer_printf(&told, "exit code %lld", (long long)integer_of(result, "returncode"));
     else
-        buffer_append_text(&told, "the command still runs");
+        buffer_append_text(&told, "the wait is over, the command still runs");
     if (is_given(result, "rewritten_command"))
         buffer_printf(&told, "; rtk made another command of it, which ran instead: %s",
                       text_of(result, "rewritten_command"));

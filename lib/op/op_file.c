@@ -185,8 +185,8 @@ static int write_check(const struct config *config, json_t *in, struct error *er
     return error_set(
         err, ERROR_TOO_LARGE,
         "content has %zu bytes, more than MAX_WRITE_SIZE_BYTES (%lld): bytes of any size go up by "
-        "PUT %s",
-        length, (long long)config->max_write_size_bytes, op_upload_file.path);
+        "PUT %s/api%s",
+        length, (long long)config->max_write_size_bytes, config_prefix(config), op_upload_file.path);
 }
 
 /* A file whose hash is named is there, and to be replaced. */

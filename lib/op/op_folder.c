@@ -166,8 +166,9 @@ const struct op op_make_directory = {
     .method = "POST",
     .path = "/workspaces/{workspace_id}/directories",
     .summary = "Make a folder.",
-    .description = "Missing folders above it are made too. One that is there already is none to complain of: "
-                   "created is false then. A file of that name is a conflict (409).",
+    .description =
+        "Missing folders above it are made too, unless create_parents is false. Where the folder is "
+        "there already, nothing is done and created is false; a file of that name is a conflict (409).",
     .params = make_params,
     .result = make_result,
     .flags = OP_IDEMPOTENT | FLAGS,

@@ -62,6 +62,28 @@ START_TEST(a_tool_needs_no_workspace)
 }
 END_TEST
 
+/* Who named no workspace learns from the text alone which one to read on in, with which tool. */
+START_TEST(a_text_names_all_that_reading_on_takes)
+{
+    static const struct {
+        const char *command;
+        int wait;
+    } cases[] = { { "sleep 5", 0 }, { "for k in $(seq 200); do echo ok $k; done; echo end", 25 } };
+    char own[40] = "";
+    for (size_t k = 0; k < N_ELEMENTS(cases); k++) {
+        json_auto_t *shown = bash_tool_default(
+            make_json("{s:s, s:i}", "command", cases[k].command, "wait_seconds", cases[k].wait));
+        const json_t *result = json_object_get(shown, "structuredContent");
+        const char *notice = bash_block(shown, bash_blocks(shown) - 1);
+        snprintf(own, sizeof own, "%s", member_text(result, "workspace_id"));
+        ck_assert_msg(strstr(notice, own) && strstr(notice, member_text(result, "exec_id")) &&
+                          strstr(notice, "workspace_realtime_exec_events"),
+                      "%s", notice);
+    }
+    workspace_terminate(the, own);
+}
+END_TEST
+
 START_TEST(folder_and_variables_are_the_calls)
 {
     json_auto_t *result = bash_with(
@@ -291,6 +313,7 @@ int main(void)
     tcase_add_checked_fixture(c, bash_make_workspace, bash_end_workspace);
     tcase_add_loop_test(c, ends_are_told_in_both_forms, 0, N_ELEMENTS(ends));
     tcase_add_test(c, a_tool_needs_no_workspace);
+    tcase_add_test(c, a_text_names_all_that_reading_on_takes);
     tcase_add_test(c, folder_and_variables_are_the_calls);
     tcase_add_loop_test(c, long_commands_run_whole, 0, 2);
     tcase_add_test(c, one_key_is_one_run);

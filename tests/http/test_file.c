@@ -103,7 +103,7 @@ START_TEST(problems_have_their_status)
     char *large = malloc(length + 1);
     memset(large, 'x', length);
     large[length] = '\0';
-    refused(413, "by PUT /workspaces/{workspace_id}/raw", "POST", "file",
+    refused(413, "by PUT /api/workspaces/{workspace_id}/raw", "POST", "file",
             make_json("{s:s, s:s}", "filepath", "x", "content", large));
     large[length - 1] = '\0';
     json_auto_t *most = post("file", make_json("{s:s, s:s}", "filepath", "x", "content", large));
