@@ -143,11 +143,12 @@ TOOLS := build/tools
 bring-uv:
 	@conf/bring_uv.sh $(TOOLS)
 
-# These share the cores; whole instances have them to themselves.
-SHARED_TESTS = tests/openapi_validate.sh $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS)
+# These share the cores; whole instances have them to themselves, but those that wait most of their time.
+PATIENT_TESTS := $(filter %/test_stuck %/test_uv,$(HTTP_TESTS))
+SHARED_TESTS = tests/openapi_validate.sh $(PATIENT_TESTS) $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS)
 # What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too; greedy neighbours as one
 # user of the kernel's with the gateway, whom nothing else runs as.
-RUN_TESTS = $(HTTP_FUZZER) $(HTTP_TESTS) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash %/test_escape,$(HTTP_TESTS))) $(addsuffix :61234,$(filter %/test_neighbours,$(HTTP_TESTS))))
+RUN_TESTS = $(HTTP_FUZZER) $(filter-out $(PATIENT_TESTS),$(HTTP_TESTS)) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash %/test_escape,$(HTTP_TESTS))) $(addsuffix :61234,$(filter %/test_neighbours,$(HTTP_TESTS))))
 
 check: CHAOS_SECONDS ?= $(if $(SANITIZE),45,120)
 check: deps
