@@ -285,13 +285,28 @@ static void write_many(int writer)
         write_line(writer, i);
 }
 
-/* Every file is set aside a hundred lines after it was made, by whoever comes first. */
-START_TEST(no_line_is_lost_or_torn_while_all_rotate)
+/* Somebody holds the lock all the time, off and on: lines are appended beside who sets aside. */
+static void hold_lock(void)
+{
+    int fd = open(directory, O_RDONLY | O_DIRECTORY);
+    for (;;) {
+        flock(fd, LOCK_EX);
+        usleep(15000);
+        flock(fd, LOCK_UN);
+        usleep(1000);
+    }
+}
+
+static void all_rotate(bool is_held)
 {
     static unsigned char seen[WRITERS * LINES];
     char name[32];
+    memset(seen, 0, sizeof seen);
     begin(20000, 100);
     write_line(0, 0); /* children inherit what is open */
+    pid_t holder = is_held ? fork() : -1;
+    if (holder == 0)
+        hold_lock();
     for (int writer = 0; writer < WRITERS; writer++) {
         if (fork() == 0) {
             for (int i = writer == 0; i < LINES; i++)
@@ -304,13 +319,52 @@ START_TEST(no_line_is_lost_or_torn_while_all_rotate)
         ck_assert_int_gt(wait(&status), 0);
         ck_assert_int_eq(status, 0);
     }
+    if (is_held) {
+        kill(holder, SIGKILL);
+        ck_assert_int_eq(waitpid(holder, NULL, 0), holder);
+    }
     size_t lines = read_lines("audit.log", count, seen), files = 1;
     for (; snprintf(name, sizeof name, "audit.log.%zu", files), size_of(name) >= 0; files++) {
-        ck_assert_int_le(size_of(name), 200000); /* who finds the lock taken for too long just appends */
+        /* who finds the lock taken for too long just appends */
+        ck_assert(is_held || size_of(name) <= 200000);
         lines += read_lines(name, count, seen);
     }
-    ck_assert_uint_gt(files, 8);
+    ck_assert_uint_gt(files, is_held ? 1 : 8);
     ck_assert_msg(lines == WRITERS * LINES, "%zu lines of %d", lines, WRITERS * LINES);
+}
+
+/* Every file is set aside a hundred lines after it was made, by whoever comes first. */
+START_TEST(no_line_is_lost_or_torn_while_all_rotate)
+{
+    all_rotate(false);
+}
+END_TEST
+
+START_TEST(nor_beside_who_appends_without_the_lock)
+{
+    all_rotate(true);
+}
+END_TEST
+
+/* A process that was killed between the two steps of setting aside left a full file under the new one's name.
+ */
+START_TEST(a_rotation_that_broke_off_is_finished)
+{
+    begin(2000, 3);
+    for (int i = 0; i < 5; i++)
+        write_line(1, i);
+    _cleanup_free_ char *old = xstrdup(path_of("audit.log"));
+    ck_assert_int_eq(rename(old, path_of("audit.log.new")), 0);
+    for (int i = 5; i < 25; i++)
+        write_line(1, i);
+    size_t lines = read_lines("audit.log", NULL, NULL);
+    for (int i = 1; i <= 3; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "audit.log.%d", i);
+        lines += size_of(name) >= 0 ? read_lines(name, NULL, NULL) : 0;
+    }
+    ck_assert_uint_eq(lines, 25);
+    ck_assert_int_lt(size_of("audit.log.new"), 0);
 }
 END_TEST
 
@@ -430,6 +484,8 @@ int main(void)
         a_line_says_when_who_and_what,
         a_line_is_bounded_whatever_comes,
         no_line_is_lost_or_torn_while_all_rotate,
+        nor_beside_who_appends_without_the_lock,
+        a_rotation_that_broke_off_is_finished,
         only_so_many_files_are_kept,
         a_full_disk_tears_no_line,
         who_holds_the_lock_stops_nobody,

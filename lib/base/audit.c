@@ -19,6 +19,7 @@
 
 #define NAME        "audit.log"
 #define NEW_NAME    NAME ".new"
+#define OLD_NAME    NAME ".old"
 #define FILES_MOST  100
 #define LOOKS       20 /* at the lock, which is held for microseconds, before it is slept for */
 #define SLEEPS      60
@@ -155,27 +156,50 @@ static void numbered(char name[static 32], int number)
     snprintf(name, 32, NAME ".%d", number);
 }
 
-/* The new file first: where there is no room for one, the old one goes on. */
-static int set_aside(struct error *err)
+/* At no moment is there no file: who does not wait for the lock would make one, which the new one would then
+ * replace. renameat2(2); where the file system cannot, there is such a moment. */
+static int exchange_new(void)
 {
-    char older[32], newer[32] = NAME;
-    unlinkat(dir_fd, NEW_NAME, 0);
-    if (open_file(NEW_NAME, O_CREAT | O_EXCL, err) < 0)
+    if (renameat2(dir_fd, NEW_NAME, dir_fd, NAME, RENAME_EXCHANGE) == 0)
+        return 0;
+    if (errno != EINVAL || renameat(dir_fd, NAME, dir_fd, OLD_NAME) < 0 ||
+        renameat(dir_fd, NEW_NAME, dir_fd, NAME) < 0)
         return -1;
+    return renameat(dir_fd, OLD_NAME, dir_fd, NEW_NAME);
+}
+
+/* What was exchanged becomes the youngest of those that are kept. */
+static int keep_exchanged(void)
+{
+    char older[32], newer[32];
     for (int i = FILES_MOST; i > files_kept; i--) { /* of a time when more were kept */
         numbered(older, i);
         unlinkat(dir_fd, older, 0);
     }
-    for (int i = files_kept; i > 0; i--) {
+    for (int i = files_kept; i > 1; i--) {
         numbered(older, i);
-        if (i > 1)
-            numbered(newer, i - 1);
-        else
-            snprintf(newer, sizeof newer, NAME);
+        numbered(newer, i - 1);
         if (renameat(dir_fd, newer, dir_fd, older) < 0 && errno != ENOENT)
-            return error_errno(err, ERROR_INTERNAL, errno, "a full file cannot be set aside");
+            return -1;
     }
-    return renameat(dir_fd, NEW_NAME, dir_fd, NAME) == 0 ? 0 : cannot_open(err);
+    numbered(newer, 1);
+    return renameat(dir_fd, NEW_NAME, dir_fd, newer);
+}
+
+/* The new file first: where there is no room for one, the old one goes on. One that holds something is left
+ * of a process that was killed in the middle of this. */
+static int set_aside(struct error *err)
+{
+    struct stat left;
+    if (fstatat(dir_fd, NEW_NAME, &left, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(left.st_mode) &&
+        left.st_size > 0)
+        keep_exchanged();
+    unlinkat(dir_fd, NEW_NAME, 0);
+    if (open_file(NEW_NAME, O_CREAT | O_EXCL, err) < 0)
+        return -1;
+    if (exchange_new() < 0 || keep_exchanged() < 0)
+        return error_errno(err, ERROR_INTERNAL, errno, "a full file cannot be set aside");
+    return 0;
 }
 
 static bool is_opened(const struct stat *status)
