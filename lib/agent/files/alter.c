@@ -1,5 +1,6 @@
 /* Owns what changes names and not contents: folders made, things moved and removed. */
 #include "lib/agent/files/call.h"
+#include "lib/agent/files/turn.h"
 #include "lib/agent/search/names.h"
 #include "lib/base/io.h"
 
@@ -90,7 +91,8 @@ int file_move(struct file_call_context *call, json_t **ret, struct error *err)
         not_the_root(&from, source, err) < 0 ||
         path_find(&call->root, destination, PATH_THE_LINK | PATH_MAKE_PARENTS, &to, err) < 0 ||
         not_the_root(&to, destination, err) < 0 ||
-        check_destination(&from, &to, destination, overwrite, err) < 0)
+        check_destination(&from, &to, destination, overwrite, err) < 0 ||
+        turn_take_both(call->turns, &from, &to, destination, err) < 0)
         return -1;
     if (rename_place(&from, &to, overwrite) < 0)
         return fail_to_move(source, destination, errno, err);
@@ -120,7 +122,7 @@ int file_remove(struct file_call_context *call, json_t **ret, struct error *err)
     const char *path = file_call_path(call, "path");
     _cleanup_place_ struct place place = PLACE_INIT;
     if (path_find_existing(&call->root, path, PATH_THE_LINK, &place, err) < 0 ||
-        not_the_root(&place, path, err) < 0 ||
+        not_the_root(&place, path, err) < 0 || turn_take(call->turns, &place, path, err) < 0 ||
         remove_place(&place, path, file_call_flag(call, "recursive"), err) < 0)
         return -1;
     *ret = json_pack("{s:b}", "removed", 1);

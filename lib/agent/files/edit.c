@@ -1,12 +1,15 @@
 /* Owns editing a file: {"path", "edits": [{"old", "new", "replace_all", "occurrence"}], "dry_run",
  * "if_match", "validate", "max_size", "max_bytes", "twice"}. lib/agent/edit knows how; here a file becomes
- * bytes and the result a file again, if nobody changed it meanwhile. */
+ * bytes and the result a file again. Where somebody changed it meanwhile, it all happens anew with what is
+ * there now. */
 #include "lib/agent/edit/edit.h"
 
 #include "lib/agent/edit/diff.h"
 #include "lib/agent/files/call.h"
 #include "lib/agent/files/content.h"
 #include "lib/agent/files/replace.h"
+#include "lib/agent/files/tag.h"
+#include "lib/agent/files/turn.h"
 #include "lib/agent/files/validate.h"
 #include "lib/agent/search/names.h"
 #include "lib/base/io.h"
@@ -15,23 +18,35 @@
 #include <fcntl.h>
 
 #define EDITS_MAX 1000
+#define TRIES     6
+#define ALONE_AFTER                                                                                          \
+    3 /* tries: then other calls wait, so that it only fails where a command writes on and on */
 
 struct editing {
     const char *path;
+    bool alone; /* in its turn from before it was read */
     struct place place;
+    int fd; /* the file that was read, held so that its number stays its own */
     struct stat stat;
+    bool rested; /* before it was read */
     struct buffer before;
     struct edit *edits;
     size_t count;
     struct edit_result result;
 };
 
-static void editing_clear(struct editing *e)
+static void forget_file(struct editing *e)
 {
+    memory_close_fd(&e->fd);
     place_clear(&e->place);
     buffer_free(&e->before);
-    free(e->edits);
     edit_result_clear(&e->result);
+}
+
+static void editing_clear(struct editing *e)
+{
+    forget_file(e);
+    free(e->edits);
 }
 
 static struct bytes bytes_of(struct buffer *buffer)
@@ -96,23 +111,34 @@ static int check_before(const struct file_call_context *call, const struct editi
 static int load(const struct file_call_context *call, struct editing *e, struct error *err)
 {
     size_t most = (size_t)file_call_integer(call, "max_size", 5 << 20);
-    if (path_find_existing(&call->root, e->path, 0, &e->place, err) < 0)
+    if (path_find_existing(&call->root, e->path, 0, &e->place, err) < 0 ||
+        (e->alone && turn_take(call->turns, &e->place, e->path, err) < 0))
         return -1;
-    _cleanup_close_ int fd = path_open_file(&e->place, e->path, O_RDONLY, &e->stat, err);
-    if (fd < 0 || content_read(fd, most, &e->before, err) < 0)
+    e->fd = path_open_file(&e->place, e->path, O_RDONLY, &e->stat, err);
+    e->rested = e->fd >= 0 && tag_has_rested(&e->stat);
+    if (e->fd < 0 || content_read(e->fd, most, &e->before, err) < 0)
         return -1;
     return check_before(call, e, err);
 }
 
-static bool is_unchanged(const struct editing *e)
+static bool has_same_bytes(struct editing *e)
+{
+    _cleanup_buffer_ struct buffer present = BUFFER_INIT;
+    struct stat stat;
+    _cleanup_close_ int fd = path_open_file(&e->place, e->path, O_RDONLY, &stat, NULL);
+    return fd >= 0 && content_read(fd, e->before.length, &present, NULL) == 0 &&
+           bytes_equal(bytes_of(&present), bytes_of(&e->before));
+}
+
+static bool is_unchanged(struct editing *e)
 {
     struct stat now;
     return fstatat(e->place.folder_fd, e->place.name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
-           now.st_ino == e->stat.st_ino && now.st_size == e->stat.st_size &&
-           now.st_mtim.tv_sec == e->stat.st_mtim.tv_sec && now.st_mtim.tv_nsec == e->stat.st_mtim.tv_nsec;
+           tag_same_file(&now, &e->stat) && (e->rested || has_same_bytes(e));
 }
 
-static int store(struct editing *e, struct error *err)
+/* 1 = somebody changed the file meanwhile. */
+static int store(const struct file_call_context *call, struct editing *e, struct error *err)
 {
     _cleanup_replacement_ struct replacement r = REPLACEMENT_INIT;
     if (replacement_begin(&r, &e->place, e->path, err) < 0)
@@ -120,9 +146,9 @@ static int store(struct editing *e, struct error *err)
     _cleanup_error_ struct error problem = ERROR_INIT;
     if (io_write_all(r.fd, e->result.bytes.data, e->result.bytes.length, &problem) < 0)
         return path_fail(err, problem.code == ERROR_FULL ? ENOSPC : EIO, e->path, "cannot be written");
-    if (!is_unchanged(e))
-        return error_set(err, ERROR_CONFLICT, "'%.200s' changed while it was edited: read it again", e->path);
-    return replacement_finish(&r, false, err);
+    if (replacement_take_turn(&r, call->turns, err) < 0)
+        return -1;
+    return is_unchanged(e) ? replacement_finish(&r, false, err) : 1;
 }
 
 /* ---- the call ---- */
@@ -151,28 +177,45 @@ static json_t *answer(const struct file_call_context *call, struct editing *e, b
     return ret;
 }
 
-static int edit_file(const struct file_call_context *call, struct editing *e, json_t **ret, struct error *err)
+/* 1 = somebody changed the file meanwhile. */
+static int try(const struct file_call_context *call, struct editing *e, json_t **ret, struct error *err)
 {
     size_t most = (size_t)file_call_integer(call, "max_size", 5 << 20);
     json_auto_t *verdict = json_object();
-    if (take_edits(call, e, err) < 0 || load(call, e, err) < 0 ||
+    if (load(call, e, err) < 0 ||
         edit_apply(bytes_of(&e->before), e->edits, e->count, most, &e->result, err) < 0)
         return -1;
     bool changed = !bytes_equal(bytes_of(&e->before), bytes_of(&e->result.bytes));
     if (changed && file_validate(call, path_name(e->path, &e->place), bytes_of(&e->before),
                                  bytes_of(&e->result.bytes), verdict, err) < 0)
         return -1;
-    if (changed && !file_call_flag(call, "dry_run") && store(e, err) < 0)
-        return -1;
+    int rc = changed && !file_call_flag(call, "dry_run") ? store(call, e, err) : 0;
+    if (rc != 0)
+        return rc;
     *ret = answer(call, e, changed);
     json_object_update(*ret, verdict);
     return 0;
+}
+
+/* if_match is compared anew each time. */
+static int edit_file(const struct file_call_context *call, struct editing *e, json_t **ret, struct error *err)
+{
+    int rc = take_edits(call, e, err) < 0 ? -1 : 1;
+    for (int tries = 0; rc > 0 && tries < TRIES; tries++) {
+        forget_file(e);
+        e->alone = tries >= ALONE_AFTER;
+        rc = try(call, e, ret, err);
+    }
+    if (rc > 0)
+        return error_set(err, ERROR_CONFLICT, "'%.200s' changes again and again: try later", e->path);
+    return rc;
 }
 
 int file_edit(struct file_call_context *call, json_t **ret, struct error *err)
 {
     struct editing e = { .path = file_call_path(call, "path"),
                          .place = PLACE_INIT,
+                         .fd = -1,
                          .before = BUFFER_INIT,
                          .result = EDIT_RESULT_INIT };
     int rc = edit_file(call, &e, ret, err);

@@ -15,6 +15,7 @@
 #define TRANSFER_MS 300000
 #define SEARCH_MS   60000 /* they end themselves, before */
 #define REPLY_FD    3
+#define TURNS_FD    4
 #define PIPE_USUAL  (60u << 10)
 #define PIPE_LARGE  (256 << 10)
 
@@ -107,16 +108,19 @@ static void take_descriptors(struct file_call_context *call)
 {
     int reply = fcntl(call->reply_fd, F_DUPFD, 16);
     int output = fcntl(call->output, F_DUPFD, 16);
-    if (reply < 0 || output < 0 || dup2(call->input, 0) < 0 || dup2(output, 1) < 0 ||
-        dup2(reply, REPLY_FD) < 0)
+    int turns = fcntl(call->turns, F_DUPFD, 16);
+    if (reply < 0 || output < 0 || turns < 0 || dup2(call->input, 0) < 0 || dup2(output, 1) < 0 ||
+        dup2(reply, REPLY_FD) < 0 || dup2(turns, TURNS_FD) < 0)
         _exit(2);
-    if (close_range(REPLY_FD + 1, ~0U, 0) < 0)
-        for (int fd = REPLY_FD + 1; fd < 4096; fd++)
+    if (close_range(TURNS_FD + 1, ~0U, 0) < 0)
+        for (int fd = TURNS_FD + 1; fd < 4096; fd++)
             close(fd);
     call->input = 0;
     call->output = 1;
     call->reply_fd = REPLY_FD;
+    call->turns = TURNS_FD;
     fcntl(REPLY_FD, F_SETFD, FD_CLOEXEC);
+    fcntl(TURNS_FD, F_SETFD, FD_CLOEXEC);
 }
 
 static int open_root(struct file_call_context *call, const struct launch_rules *rules, struct error *err)
@@ -174,7 +178,7 @@ static int open_ends(struct ends *ends)
     return 0;
 }
 
-pid_t file_process_start(const struct launch_rules *rules, const struct file_kind *kind,
+pid_t file_process_start(const struct launch_rules *rules, int turns, const struct file_kind *kind,
                          const json_t *request, struct file_pipes *ret)
 {
     _cleanup_ends_ struct ends ends = { { -1, -1 }, { -1, -1 }, { -1, -1 } };
@@ -186,7 +190,8 @@ pid_t file_process_start(const struct launch_rules *rules, const struct file_kin
                                           .rules = rules,
                                           .input = ends.input[0],
                                           .output = ends.output[1],
-                                          .reply_fd = ends.reply[1] };
+                                          .reply_fd = ends.reply[1],
+                                          .turns = turns };
         run(rules, kind, &call);
     }
     if (pid < 0)

@@ -1,4 +1,5 @@
-/* The process that a file call runs in: forked from PID 1, with three pipes and nothing else of it. */
+/* The process that a file call runs in: forked from PID 1, with three pipes, the turns of all calls and
+ * nothing else of it. */
 #ifndef AGENT_FILES_PROCESS_H
 #define AGENT_FILES_PROCESS_H
 
@@ -23,7 +24,7 @@ struct file_pipes {
     int input, output, reply;
 };
 /* The process's pid; -1 = errno. */
-pid_t file_process_start(const struct launch_rules *rules, const struct file_kind *kind,
+pid_t file_process_start(const struct launch_rules *rules, int turns, const struct file_kind *kind,
                          const json_t *request, struct file_pipes *ret);
 
 #endif

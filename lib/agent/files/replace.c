@@ -3,6 +3,7 @@
  * starts with a dot and ends in .tmp. */
 #include "lib/agent/files/replace.h"
 
+#include "lib/agent/files/turn.h"
 #include "lib/base/ids.h"
 
 #include <errno.h>
@@ -18,8 +19,16 @@ static void name_temporary(struct replacement *r)
     snprintf(r->temporary, sizeof r->temporary, ".ws-%s.tmp", random);
 }
 
+static void end_turn(struct replacement *r)
+{
+    if (r->turns >= 0)
+        turn_end(r->turns);
+    r->turns = -1;
+}
+
 void replacement_abandon(struct replacement *r)
 {
+    end_turn(r);
     if (r->temporary[0] && r->place)
         unlinkat(r->place->folder_fd, r->temporary, 0);
     memory_close_fd(&r->fd);
@@ -99,10 +108,22 @@ static int put_in_place(struct replacement *r, bool exclusive)
     return 0;
 }
 
+/* The slow step comes before the turn: others wait for a look and a rename at most. */
+int replacement_take_turn(struct replacement *r, int turns, struct error *err)
+{
+    if (fsync(r->fd) < 0)
+        return path_fail(err, errno, r->path, "cannot be written");
+    if (turn_take(turns, r->place, r->path, err) < 0)
+        return -1;
+    r->turns = turns;
+    return 0;
+}
+
 int replacement_finish(struct replacement *r, bool exclusive, struct error *err)
 {
-    if (fsync(r->fd) < 0 || put_in_place(r, exclusive) < 0)
+    if (put_in_place(r, exclusive) < 0)
         return path_fail(err, errno, r->path, "cannot be written");
+    end_turn(r);
     if (r->folder_fd >= 0 && fsync(r->folder_fd) < 0 && errno != EINVAL)
         return path_fail(err, errno, r->path, "cannot be written");
     return 0;

@@ -4,6 +4,7 @@
 #include "lib/agent/files/service.h"
 
 #include "lib/agent/files/process.h"
+#include "lib/agent/files/turn.h"
 #include "lib/agent/input.h"
 #include "lib/agent/output.h"
 
@@ -53,6 +54,7 @@ struct files {
     struct loop *loop;
     struct channel *channel;
     const struct launch_rules *rules;
+    int turns;
     struct file_call *calls; /* oldest first */
     unsigned running[FILE_KINDS], waiting;
 };
@@ -60,7 +62,9 @@ struct files {
 struct files *files_new(struct loop *loop, struct channel *channel, const struct launch_rules *rules)
 {
     struct files *files = xcalloc(1, sizeof *files);
-    *files = (struct files){ .loop = loop, .channel = channel, .rules = rules };
+    *files = (struct files){ .loop = loop, .channel = channel, .rules = rules, .turns = turns_open() };
+    if (files->turns < 0)
+        abort();
     return files;
 }
 
@@ -122,6 +126,7 @@ void files_free(struct files *files)
         files->calls = call->next;
         call_free(call);
     }
+    close(files->turns);
     free(files);
 }
 
@@ -230,7 +235,7 @@ static void run(struct file_call *call)
     struct files *files = call->files;
     struct file_pipes pipes;
     call->begun = true;
-    call->pid = file_process_start(files->rules, call->kind, call->request, &pipes);
+    call->pid = file_process_start(files->rules, files->turns, call->kind, call->request, &pipes);
     json_decref(STEAL(call->request));
     if (call->pid <= 0) {
         call->pid = 0;

@@ -17,12 +17,24 @@ static bool begins(const char *text, const char *begin)
     return strncmp(text, begin, strlen(begin)) == 0;
 }
 
-void tag_begin(struct file_tag *tag, int fd, const struct stat *stat)
+bool tag_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+           a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+bool tag_has_rested(const struct stat *stat)
 {
     struct timespec now;
-    *tag = (struct file_tag){ .fd = fd, .stat = stat, .is_large = stat->st_size > LARGE };
     clock_gettime(CLOCK_REALTIME, &now);
-    if (stat->st_ctim.tv_sec + REST_SEC < now.tv_sec)
+    return stat->st_ctim.tv_sec + REST_SEC < now.tv_sec;
+}
+
+void tag_begin(struct file_tag *tag, int fd, const struct stat *stat)
+{
+    *tag = (struct file_tag){ .fd = fd, .stat = stat, .is_large = stat->st_size > LARGE };
+    if (tag_has_rested(stat))
         snprintf(tag->stamp, sizeof tag->stamp, "%s%llx:%llx:%llx:%lx", stamp_begin,
                  (unsigned long long)stat->st_ino, (unsigned long long)stat->st_size,
                  (unsigned long long)stat->st_ctim.tv_sec, (unsigned long)stat->st_ctim.tv_nsec);

@@ -17,6 +17,12 @@ struct file_tag {
     bool is_large;
 };
 
+/* Nothing has changed it from one look to the other, if somebody had it open all the time (else another file
+ * may have its number) and it had rested at the first. */
+bool tag_same_file(const struct stat *a, const struct stat *b);
+/* So long that a change would now show in its stamps, whatever clock the file system has. */
+bool tag_has_rested(const struct stat *stat);
+
 void tag_begin(struct file_tag *tag, int fd, const struct stat *stat);
 /* The tag without its quotes, valid as long as tag; NULL = err. */
 const char *tag_text(struct file_tag *tag, struct error *err);

@@ -26,11 +26,14 @@ struct writing {
     int64_t size;
     struct place place;
     struct stat matched; /* the file whose hash was if_match */
+    int matched_fd;      /* it, held so that its number stays its own; -1 = none was compared */
+    bool rested;         /* when it was compared */
 };
 
 static void writing_clear(struct writing *w)
 {
     buffer_free(&w->content);
+    memory_close_fd(&w->matched_fd);
     place_clear(&w->place);
 }
 
@@ -51,30 +54,23 @@ static int check_match(struct writing *w, struct error *err)
         return 0;
     if (!w->place.exists)
         return error_set(err, w->refusal, "'%.200s' does not exist, so it does not match if_match", w->path);
-    _cleanup_close_ int fd = path_open_file(&w->place, w->path, O_RDONLY, &w->matched, err);
-    if (fd < 0)
+    memory_close_fd(&w->matched_fd);
+    w->matched_fd = path_open_file(&w->place, w->path, O_RDONLY, &w->matched, err);
+    if (w->matched_fd < 0)
         return -1;
-    tag_begin(&tag, fd, &w->matched);
+    w->rested = tag_has_rested(&w->matched);
+    tag_begin(&tag, w->matched_fd, &w->matched);
     int named = tag_is_named(&tag, w->if_match, false, err);
     const char *present = named == 0 ? tag_text(&tag, err) : NULL;
     return named > 0 ? 0 : present ? stale(w, present, err) : -1;
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
-           a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
-}
-
-/* Just before it is replaced: is it still what was compared? */
+/* In its turn, just before it is replaced: is it still what was compared? */
 static int check_unchanged(struct writing *w, struct error *err)
 {
-    struct stat now;
-    if (!w->if_match || strcmp(w->if_match, "*") == 0)
-        return 0;
-    if (fstatat(w->place.folder_fd, w->place.name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
-        same_file(&now, &w->matched))
+    const struct stat matched = w->matched;
+    w->place.exists = fstatat(w->place.folder_fd, w->place.name, &w->place.stat, AT_SYMLINK_NOFOLLOW) == 0;
+    if (w->matched_fd >= 0 && w->rested && w->place.exists && tag_same_file(&w->place.stat, &matched))
         return 0;
     return check_match(w, err);
 }
@@ -120,7 +116,16 @@ static int put(const struct writing *w, int fd, const char *data, size_t length,
     return 0;
 }
 
-static int replace(struct writing *w, struct error *err)
+/* The bytes are all there. */
+static int finish(const struct file_call_context *call, struct writing *w, struct replacement *r,
+                  struct error *err)
+{
+    if (replacement_take_turn(r, call->turns, err) < 0 || check_unchanged(w, err) < 0)
+        return -1;
+    return replacement_finish(r, w->create_only, err);
+}
+
+static int replace(const struct file_call_context *call, struct writing *w, struct error *err)
 {
     _cleanup_replacement_ struct replacement r = REPLACEMENT_INIT;
     sha256_begin(&w->hash);
@@ -129,7 +134,7 @@ static int replace(struct writing *w, struct error *err)
     if (replacement_begin(&r, &w->place, w->path, err) < 0 ||
         put(w, r.fd, w->content.data, w->content.length, err) < 0)
         return -1;
-    return check_unchanged(w, err) < 0 ? -1 : replacement_finish(&r, w->create_only, err);
+    return finish(call, w, &r, err);
 }
 
 /* One that could not be read before either is let through. */
@@ -155,7 +160,7 @@ static int write_file(struct file_call_context *call, struct writing *w, json_t 
         return -1;
     if (w->place.parents_missing && find_target(call, w, PATH_MAKE_PARENTS, err) < 0)
         return -1;
-    if (replace(w, err) < 0)
+    if (replace(call, w, err) < 0)
         return -1;
     *ret = answer(w);
     json_object_update(*ret, verdict);
@@ -170,7 +175,8 @@ static struct writing begin(const struct file_call_context *call)
                              .refusal = ERROR_CONFLICT,
                              .cure = "set create_only to false",
                              .content = BUFFER_INIT,
-                             .place = PLACE_INIT };
+                             .place = PLACE_INIT,
+                             .matched_fd = -1 };
 }
 
 int file_write(struct file_call_context *call, json_t **ret, struct error *err)
@@ -211,8 +217,7 @@ static int upload(struct file_call_context *call, struct writing *w, json_t **re
     if (replacement_begin(&r, &w->place, w->path, err) < 0)
         return -1;
     fcntl(call->input, F_SETPIPE_SZ, UPLOAD_PIPE);
-    if (take_bytes(call, w, r.fd, err) < 0 || check_unchanged(w, err) < 0 ||
-        replacement_finish(&r, w->create_only, err) < 0)
+    if (take_bytes(call, w, r.fd, err) < 0 || finish(call, w, &r, err) < 0)
         return -1;
     *ret = answer(w);
     return 0;
