@@ -156,6 +156,15 @@ static int append_user(struct buffer *conf, const struct config *config, struct 
     return 0;
 }
 
+/* Where lighttpd spools uploads. What a former one left there, killed amid them, goes. */
+static int prepare_uploads(const struct config *config, struct error *err)
+{
+    _cleanup_free_ char *path = config_path(config, "uploads", NULL);
+
+    io_remove_tree(AT_FDCWD, path, NULL);
+    return io_ensure_directory(path, 0700, err);
+}
+
 /* Watches of epoll are counted for each user: where sandboxes are its own user's, one of them could take all
  * of them, and nobody would get an answer any more. */
 static bool shares_user(const struct config *config)
@@ -198,7 +207,7 @@ int lighttpd_prepare(const struct config *config, const char *host, const char *
     end_former(ret);
     if (check_address(host, port, err) < 0 || read_conf(&conf, err) < 0)
         return -1;
-    if (append_user(&conf, config, err) < 0)
+    if (append_user(&conf, config, err) < 0 || prepare_uploads(config, err) < 0)
         return -1;
     set_environment(config, ret, file_limit);
     if (io_replace_file(AT_FDCWD, ret->conf, conf.data, conf.length, 0644, err) < 0)

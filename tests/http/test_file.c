@@ -275,12 +275,7 @@ START_TEST(ranges_and_conditions_are_honoured)
     expect_raw(206, "234", "f", "Range: bytes=2-4");
     expect_raw(206, "789", "f", "Range: bytes=-3");
     expect_raw(206, "89", "f", "Range: bytes=8-100");
-    /* Several: all of it, of which lighttpd may take them out where it has it whole at once. */
-    struct answer several = raw("GET", "f", "Range: bytes=1-2,4-5", NULL, 0);
-    ck_assert_msg((several.status == 200 && !strcmp(several.body, "0123456789")) ||
-                      (several.status == 206 && strstr(several.body, "45") != NULL),
-                  "%ld %.200s", several.status, several.body);
-    answer_clear(&several);
+    expect_raw(200, "0123456789", "f", "Range: bytes=1-2,4-5");
     expect_raw(200, "0123456789", "f", "Range: lines=1-2");
     expect_raw(416, NULL, "f", "Range: bytes=10-");
     struct answer part = raw("GET", "f", "Range: bytes=2-4", NULL, 0);

@@ -205,6 +205,39 @@ static pid_t begin_run(const char *port)
     return pid;
 }
 
+/* lighttpd spools an upload whole, and not where the caller's TMPDIR says. */
+START_TEST(uploads_come_where_the_users_tmpdir_is_closed)
+{
+    static const char *const environment[] = { "TMPDIR=/root", NULL };
+    struct instance_options options = { .state_dir = state,
+                                        .log_path = log_path,
+                                        .environment = environment };
+    size_t size = 3 << 20;
+    char ws[40], path[200], left[140];
+    struct stat status;
+    _cleanup_free_ char *body = xcalloc(1, size + 1);
+    make_state("www-data", 0700);
+    snprintf(left, sizeof left, "%s/uploads", state);
+    ck_assert_int_eq(mkdir(left, 0700), 0); /* root's, with something that a killed one left */
+    snprintf(left, sizeof left, "%s/uploads/lighttpd-upload-abc", state);
+    ck_assert_int_eq(io_replace_file(AT_FDCWD, left, "x", 1, 0600, NULL), 0);
+    the = instance_start(&options);
+    ck_assert_int_ne(access(left, F_OK), 0);
+    workspace_create(the, NULL, ws);
+    memset(body, 'x', size);
+    snprintf(path, sizeof path, "/api/workspaces/%s/raw?path=f", ws);
+    struct http_options o = { .body = body, .content_type = "application/octet-stream", .unchecked = true };
+    struct answer a = http_send(the, "PUT", path, &o);
+    ck_assert_msg(a.status == 200, "%ld %s", a.status, a.body);
+    answer_clear(&a);
+    snprintf(path, sizeof path, "%s/uploads", state);
+    ck_assert_int_eq(stat(path, &status), 0);
+    ck_assert_uint_eq(status.st_uid, getpwnam("www-data")->pw_uid);
+    ck_assert_uint_eq(status.st_mode & 0777, 0700);
+    instance_stop(the);
+}
+END_TEST
+
 /* lighttpd listens, the workers cannot open their store. */
 START_TEST(it_is_not_ready_while_workers_cannot_start)
 {
@@ -304,6 +337,7 @@ int main(void)
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, an_empty_directory_of_roots_is_given_to_the_user);
     tcase_add_test(c, another_owner_is_whom_workers_and_lighttpd_become);
+    tcase_add_test(c, uploads_come_where_the_users_tmpdir_is_closed);
     tcase_add_test(c, the_token_file_holds_the_one_in_force);
     tcase_add_test(c, a_weaker_warden_is_replaced_once);
     tcase_add_test(c, it_is_not_ready_while_workers_cannot_start);
