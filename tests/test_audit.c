@@ -96,7 +96,35 @@ START_TEST(what_is_secret_by_its_form_is_hidden)
         { "https://host/a@b", "https://host/a@b" },
         { "https://host?mail=a@b", "https://host?mail=a@b" },
         { "curl -H 'Authorization: Bearer abc.DEF-1' x", "curl -H 'Authorization: Bearer ***' x" },
-        { "bEARER  x", "bEARER  x" },
+        { "bEARER  x", "bEARER  ***" },
+        { "Bearer\tx1", "Bearer\\t***" },
+        { "Bearer \"x\" y", "Bearer \\\"***\\\" y" },
+        { "bearer:x", "bearer:***" },
+        { "Bearer%20x&y", "Bearer%20***&y" },
+        { "Bearer+x", "Bearer+***" },
+        { "Bearer a1,b2", "Bearer ***" },
+        { "Bearer $TOKEN", "Bearer $TOKEN" },
+        { "curl -H \"Authorization: Basic x\" y", "curl -H \\\"Authorization: Basic ***\\\" y" },
+        { "Authorization:Bearer%20x", "Authorization:Bearer%20***" },
+        { "Authorization%3A%20Digest%20x", "Authorization%3A%20Digest%20***" },
+        { "authorization: x y", "authorization: x ***" },
+        { "'Authorization: x' y", "'Authorization: ***' y" },
+        { "{\"Authorization\": \"token ghp_1\"}", "{\\\"Authorization\\\": \\\"token ***\\\"}" },
+        { "no authorization for it", "no authorization for it" },
+        { "Basic dXNlcjpwYXNz", "Basic ***" },
+        { "a basic thing", "a basic thing" },
+        { "https://h/?token=x&a=b", "https://h/?token=***&a=b" },
+        { "'h?a=b&access_token=x#y'", "'h?a=b&access_token=***#y'" },
+        { "h?api-KEY=x h?PassWord=x", "h?api-KEY=*** h?PassWord=***" },
+        { "h?monkey=x sort --key=2", "h?monkey=x sort --key=2" },
+        { "https://a b:secret@h", "https://***@h" },
+        { "HTTPS://user:p\"secret@h", "HTTPS://***@h" },
+        { "https://user:p/secret@h/", "https://***@h/" },
+        { "https://user:p1/2?3#4@h/a@b", "https://***@h/a@b" },
+        { "https://h:8080/a@b", "https://h:8080/a@b" },
+        { "https://[::1]/a@b", "https://[::1]/a@b" },
+        { "see https://host and a@b", "see https://host and a@b" },
+        { "a bearer token is required", "a bearer token is required" },
         { "bearer X", "bearer ***" },
         { "Bearer s3cret", "Bearer ***" },
         { "Bearer abcdefghijklmnop", "Bearer ***" },
@@ -198,7 +226,14 @@ START_TEST(arguments_are_shown_by_their_rows)
                      "{\"content\":\"(7 bytes)\",\"edits\":[{\"old\":\"(7 bytes)\",\"all\":true}]}");
     /* What the rows refuse is no way around them. */
     expect_arguments("{\"key\": [\"hunter2\"], \"content\": {\"a\": \"hunter2\"}, \"env\": \"hunter2\"}",
-                     "{\"env\":\"(secret)\",\"key\":[\"...\"],\"content\":{\"...\":1}}");
+                     "{\"env\":\"(secret)\",\"key\":\"(secret)\",\"content\":\"(object of 1)\"}");
+    expect_arguments("{\"edits\": \"hunter2\"}", "{\"edits\":\"(string, 7 bytes)\"}");
+    expect_arguments("{\"edits\": {\"hunter2\": 1}}", "{\"edits\":\"(object of 1)\"}");
+    expect_arguments("{\"edits\": [\"hunter2\", {\"old\": [\"hunter2\", 1]}, null, true, 5]}",
+                     "{\"edits\":[\"(string, 7 bytes)\",{\"old\":\"(array of 2)\"},null,\"(boolean)\","
+                     "\"(number)\"]}");
+    expect_arguments("{\"env\": {\"A\": [\"hunter2\"], \"B\": {\"hunter2\": 1}}, \"content\": 5}",
+                     "{\"env\":{\"A\":\"(secret)\",\"B\":\"(secret)\"},\"content\":\"(content)\"}");
     expect_arguments("{\"hunter2\": \"hunter2\", \"command\": 5}", "{\"command\":5,\"...\":1}");
     expect_arguments("{\"command\": \"a\\\"b\\nc\"}", "{\"command\":\"a\\\"b\\nc\"}");
 }

@@ -135,12 +135,52 @@ static void show_array(struct show *s, const struct field *row, bool secret, con
 
 /* ---- one ---- */
 
-/* A value of another type than its row's was refused; its text is nobody's parameter. */
+static bool fits(const struct field *row, const json_t *value)
+{
+    static const unsigned kinds[] = {
+        [FIELD_STRING] = 1u << JSON_STRING,
+        [FIELD_INTEGER] = 1u << JSON_INTEGER | 1u << JSON_REAL,
+        [FIELD_NUMBER] = 1u << JSON_INTEGER | 1u << JSON_REAL,
+        [FIELD_BOOLEAN] = 1u << JSON_TRUE | 1u << JSON_FALSE,
+        [FIELD_OBJECT] = 1u << JSON_OBJECT,
+        [FIELD_ARRAY] = 1u << JSON_ARRAY,
+        [FIELD_ANY] = ~0u,
+    };
+    return json_is_null(value) || (kinds[row->type] >> json_typeof(value) & 1) ||
+           (row->also && fits(row->also, value));
+}
+
+static bool hides(const struct field *row)
+{
+    bool found =
+        row->secret || row->content || (row->items && hides(row->items)) || (row->also && hides(row->also));
+    for (const struct field *m = row->members; !found && m && m->type != FIELD_TYPE_END; m++)
+        found = hides(m);
+    return found;
+}
+
+/* What was refused for its type may hold all the same what the row would have hidden. */
+static void show_kind(struct show *s, const json_t *value)
+{
+    if (json_is_string(value))
+        buffer_printf(s->out, "\"(string, %zu bytes)\"", json_string_length(value));
+    else if (json_is_array(value))
+        buffer_printf(s->out, "\"(array of %zu)\"", json_array_size(value));
+    else if (json_is_object(value))
+        buffer_printf(s->out, "\"(object of %zu)\"", json_object_size(value));
+    else
+        buffer_append_text(s->out, json_is_boolean(value) ? "\"(boolean)\"" : "\"(number)\"");
+}
+
 static void show_value(struct show *s, const struct field *row, bool secret, const json_t *value)
 {
     secret |= row->secret;
     if (row->content && !json_is_object(value) && !json_is_array(value)) {
         show_size(s, value);
+    } else if (!secret && !fits(row, value) && hides(row)) {
+        show_kind(s, value);
+    } else if (secret && !fits(row, value)) {
+        buffer_append_text(s->out, "\"(secret)\"");
     } else if (json_is_object(value)) {
         show_object(s, row, secret, value);
     } else if (json_is_array(value)) {
