@@ -17,7 +17,7 @@
 #include <sys/epoll.h>
 
 #define EVENTS_CACHED 256
-#define SWEEP_MS      10000
+#define SWEEP_MS      2000
 #define LOOK_MS       5
 
 static void wish_for_warden(void *user)

@@ -22,6 +22,7 @@
 #define WARDEN_CHORE_MS       60000
 #define WARDEN_PROBE_MS       20
 #define WARDEN_ROUND_MS       60000
+#define TRASH_AFTER_MS        1000
 
 struct warden;
 struct place;

@@ -284,7 +284,10 @@ void place_ended(struct child *c)
         look_after(w, p);
         settle_conflict(p);
     }
-    w->trash_ms = clock_boottime_ms() + 1000;
+    /* Not later than it would be anyway: on a machine at full speed something ends every few milliseconds. */
+    int64_t soon = clock_boottime_ms() + TRASH_AFTER_MS;
+    if (w->trash_ms > soon)
+        w->trash_ms = soon;
 }
 
 /* ---- requests ---- */

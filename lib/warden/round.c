@@ -72,7 +72,7 @@ void round_tick(struct warden *w)
     if (w->trash_ms <= now) {
         w->trash_ms = INT64_MAX;
         if (w->trash != NULL) /* what came meanwhile */
-            w->trash_ms = now + 1000;
+            w->trash_ms = now + TRASH_AFTER_MS;
         start_round(w, &w->trash, CHILD_TRASH);
     }
 }
