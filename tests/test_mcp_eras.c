@@ -186,7 +186,11 @@ static const struct row {
       200,
       -32602,
       "Unknown tool" },
-    { { VERSION(MODERN), METHOD("tools/call") }, RPC("tools/call", META), 200, -32602, "Unknown tool" },
+    { { VERSION(MODERN), METHOD("tools/call") },
+      RPC("tools/call", META),
+      200,
+      -32602,
+      "Invalid params: name must be the name of a tool" },
     { { VERSION(MODERN) }, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\"}", 202, 0, "" },
     /* who may come */
     { { "Authorization", "" }, RPC("ping", ""), 401, 0, "AuthError" },
