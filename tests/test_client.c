@@ -456,6 +456,36 @@ START_TEST(who_cancels_hears_nothing)
 }
 END_TEST
 
+static void expect_taken_back(size_t which, size_t request)
+{
+    spin(2000, &keeper.count, which + 1);
+    ck_assert_uint_gt(keeper.count, which);
+    ck_assert_int_eq(keeper.got[which].type, FRAME_CLOSE);
+    ck_assert_uint_eq(keeper.got[which].stream, keeper.got[request].stream);
+}
+
+/* Else the keeper, and all behind it, would work on for nobody. What was answered is not taken back. */
+START_TEST(the_keeper_hears_that_nobody_waits)
+{
+    struct outcome cancelled, late, fine;
+    listen_at(&keeper, WS);
+    uint64_t number = ask(&cancelled, true, 5000);
+    spin(2000, &keeper.count, 1);
+    keeper_client_cancel(client, number);
+    expect_taken_back(1, 0);
+    ask(&late, true, 60);
+    spin(2000, &late.count, 1);
+    ck_assert_int_eq(late.error.code, ERROR_TIMEOUT);
+    expect_taken_back(3, 2);
+    ask(&fine, true, 5000);
+    spin(2000, &keeper.count, 5);
+    reply(&keeper, 4, "1");
+    spin(50, NULL, 0);
+    ck_assert_uint_eq(fine.count, 1);
+    ck_assert_uint_eq(keeper.count, 5);
+}
+END_TEST
+
 /* ---- subscriptions ---- */
 
 struct listener {
@@ -735,6 +765,7 @@ int main(void)
     tcase_add_test(all, deadlines_hold);
     tcase_add_test(all, patience_ends_before_the_deadline);
     tcase_add_test(all, who_cancels_hears_nothing);
+    tcase_add_test(all, the_keeper_hears_that_nobody_waits);
     tcase_add_test(all, one_subscription_serves_all);
     tcase_add_test(all, a_keeper_that_goes_is_told);
     tcase_add_test(all, no_keeper_is_told_once_soon);

@@ -20,6 +20,8 @@ static const struct field rows[] = {
     { "must", FIELD_STRING, .required = true, FIELD_RANGE(1, 5), .nonblank = true, .text = "must" },
     { "count", FIELD_INTEGER, FIELD_RANGE(0, 10), .dflt = "3", .text = "count" },
     { "wide", FIELD_INTEGER, .text = "no bounds" },
+    { "large", FIELD_INTEGER, FIELD_RANGE(0, 9007199254740991.0), .text = "large" },
+    { "share", FIELD_NUMBER, FIELD_RANGE(0.25, 0.75), .text = "share" },
     { "wait", FIELD_NUMBER, FIELD_RANGE(0, 30), .clamp = true, .dflt = "0", .text = "wait" },
     { "maybe", FIELD_INTEGER, .nullable = true, .dflt = "9", .text = "maybe" },
     { "none", FIELD_STRING, .nullable = true, .text = "none" },
@@ -84,6 +86,8 @@ static const struct {
     { "{\"must\":5,\"count\":true,\"flag\":1}",
       "body.must must be a string; body.count must be a whole number; body.flag must be a boolean" },
     { "{\"must\":\"a\",\"count\":11}", "body.count must be at most 10" },
+    { "{\"must\":\"a\",\"large\":9007199254740992}", "body.large must be at most 9007199254740991" },
+    { "{\"must\":\"a\",\"share\":0.125}", "body.share must be at least 0.25" },
     { "{\"must\":\"a\",\"count\":-1}", "body.count must be at least 0" },
     { "{\"must\":\"a\",\"count\":1e300}", "body.count must be at most 10" },
     { "{\"must\":\"a\",\"count\":2.5}", "body.count must be a whole number" },
@@ -108,7 +112,8 @@ static const struct {
       "body.path must be an absolute path without '..' of at most 4096 characters" },
     { "{\"must\":\"a\",\"path\":\"/a\\u0000\"}", "body.path must not contain a NUL character" },
     { "{\"must\":\"a\",\"other\":1,\"more\":null}",
-      "body.other is not a known member; there are: must, count, wide, wait, maybe, none, flag, colour, "
+      "body.other is not a known member; there are: must, count, wide, large, share, wait, maybe, none, "
+      "flag, colour, "
       "words, "
       "list, map, in, either, path, any; body.more is not a known member" },
 };

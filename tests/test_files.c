@@ -481,6 +481,39 @@ START_TEST(writes_whole_or_not_at_all)
 }
 END_TEST
 
+static void not_written(const char *call, const char *path, const char *says)
+{
+    const char *said = refusal(write_reply("x", 1, request(call, "{s:s}", "path", path)));
+    ck_assert_msg(strstr(said, says) != NULL, "%s", said);
+}
+
+/* A slash at the end is said of folders. */
+START_TEST(a_file_has_no_slash_at_its_end)
+{
+    written("f", "x", true);
+    for (int i = 0; i < 2; i++) {
+        const char *call = i ? "upload" : "write";
+        not_written(call, "trail/", "ends with a slash");
+        not_written(call, "/workspace/new/trail//", "ends with a slash");
+        not_written(call, "base64:dHJhaWwv", "ends with a slash"); /* trail/ */
+        not_written(call, "f/", "no folder");
+    }
+    ck_assert(!exists("trail") && !exists("new"));
+    expect_file("f", "x");
+    refused(request("read", "{s:s}", "path", "f/"), "no folder");
+    refused(request("edit", "{s:s, s:[{s:s, s:s}]}", "path", "f/", "edits", "old", "x", "new", "y"),
+            "no folder");
+    refused(request("remove", "{s:s}", "path", "f/"), "no folder");
+    refused(request("move", "{s:s, s:s}", "source", "f", "destination", "g/"), "ends with a slash");
+    ck_assert(exists("f") && !exists("g"));
+    ask(request("mkdir", "{s:s}", "path", "d/"));
+    ask(request("move", "{s:s, s:s}", "source", "d/", "destination", "e/"));
+    ask(request("list", "{s:s}", "path", "e/"));
+    ask(request("remove", "{s:s}", "path", "e/"));
+    ck_assert(!exists("e"));
+}
+END_TEST
+
 START_TEST(content_that_is_cut_is_not_written)
 {
     put_text("f", "before");
@@ -866,6 +899,7 @@ int main(void)
         special_files_are_refused_and_hang_nobody,
         ten_thousand_levels_are_removed,
         writes_whole_or_not_at_all,
+        a_file_has_no_slash_at_its_end,
         content_that_is_cut_is_not_written,
         a_stale_hash_is_a_conflict,
         only_one_creates,

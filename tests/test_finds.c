@@ -532,6 +532,21 @@ START_TEST(what_is_no_pattern_or_place_is_refused)
 }
 END_TEST
 
+/* ripgrep takes "NAME:include:OTHERS" for words of its own. */
+START_TEST(a_colon_in_a_pattern_is_a_character)
+{
+    in_workspace("echo needle > include:c; echo needle > include:a; echo needle > c.c; echo needle > x:y:z");
+    expect_lines(grep("{s:s, s:[s]}", "pattern", "needle", "include_patterns", "include:{c,h}"),
+                 "include:c:1:needle\n");
+    expect_lines(grep("{s:s, s:[s]}", "pattern", "needle", "include_patterns", "include:c"),
+                 "include:c:1:needle\n");
+    expect_lines(grep("{s:s, s:[s]}", "pattern", "needle", "include_patterns", "{x:y:z,q}"),
+                 "x:y:z:1:needle\n");
+    expect_lines(grep("{s:s, s:[s]}", "pattern", "needle", "exclude_patterns", "include:{c,a}"),
+                 "c.c:1:needle\nx:y:z:1:needle\n");
+}
+END_TEST
+
 START_TEST(what_is_left_out_is_asked_for)
 {
     in_workspace("mkdir -p .git node_modules/m sub/.hidden .venv && echo 'ignored*' > .gitignore && echo "
@@ -746,6 +761,58 @@ START_TEST(the_rest_goes_on_file_by_file_when_time_was_over)
 }
 END_TEST
 
+static struct peer_exec *begin_grep(const char *pattern, int wait_ms)
+{
+    json_auto_t *message = json_pack("{s:s, s:s, s:s, s:s, s:i}", "op", "file", "call", "grep", "path", ".",
+                                     "pattern", pattern, "wait_ms", wait_ms);
+    return peer_request(peer, message);
+}
+
+/* Neither those that run nor those that wait for a place are worked on when nobody waits for them. */
+START_TEST(searches_that_nobody_waits_for_give_their_places_back)
+{
+    struct peer_exec *calls[40];
+    in_workspace("echo needle > a; truncate -s 900G b");
+    for (size_t i = 0; i < N_ELEMENTS(calls); i++)
+        calls[i] = begin_grep("nothing", 50000);
+    peer_until(peer, false, 500);
+    for (size_t i = 0; i < N_ELEMENTS(calls); i++)
+        channel_send(peer->channel, FRAME_CLOSE, 0, calls[i]->number, NULL, 0);
+    int64_t started = clock_boottime_ms();
+    const json_t *ret = grep("{s:s, s:s, s:i}", "pattern", "needle", "path", "a", "wait_ms", 20000);
+    ck_assert_int_lt(clock_boottime_ms() - started, 5000);
+    ck_assert_int_eq(number(ret, "matches"), 1);
+    for (size_t i = 0; i < N_ELEMENTS(calls); i++) {
+        ck_assert(peer_until(peer, calls[i]->closed, 5000));
+        ck_assert(!calls[i]->replied);
+    }
+    ck_assert(none_left(2000));
+}
+END_TEST
+
+/* The time counts from the request on: who waits for a place has no more of it than who runs. */
+START_TEST(a_search_without_a_place_ends_at_its_deadline)
+{
+    struct peer_exec *busy[8];
+    in_workspace("echo needle > a; truncate -s 900G b");
+    for (size_t i = 0; i < N_ELEMENTS(busy); i++)
+        busy[i] = begin_grep("nothing", 6000);
+    peer_until(peer, false, 300);
+    int64_t started = clock_boottime_ms();
+    struct peer_exec *longer = begin_grep("nothing", 8000), *call = begin_grep("needle", 1000);
+    ck_assert(peer_until(peer, call->closed, 30000));
+    ck_assert_int_lt(clock_boottime_ms() - started, 4000);
+    const json_t *error = json_object_get(call->reply, "error");
+    ck_assert_int_eq(number(error, "code"), ERROR_TOO_MANY);
+    ck_assert_ptr_nonnull(strstr(text(error, "message"), "nothing was done"));
+    ck_assert(peer_until(peer, longer->closed, 30000));
+    ck_assert_int_lt(clock_boottime_ms() - started, 11000);
+    ck_assert_str_eq(text(json_object_get(longer->reply, "ret"), "over"), "time");
+    for (size_t i = 0; i < N_ELEMENTS(busy); i++)
+        ck_assert(busy[i]->closed && json_object_get(busy[i]->reply, "ret") != NULL);
+}
+END_TEST
+
 /* A command may end what works for it: the call says so, or has what it could, and the next one works. */
 START_TEST(a_killed_ripgrep_is_noticed)
 {
@@ -811,6 +878,7 @@ int main(void)
         cursors_of_others_are_refused,
         lines_are_found,
         what_is_no_pattern_or_place_is_refused,
+        a_colon_in_a_pattern_is_a_character,
         what_is_left_out_is_asked_for,
         a_huge_line_is_shown_around_its_match,
         binary_files_are_told_not_shown,
@@ -820,6 +888,8 @@ int main(void)
         one_file_is_bounded,
         a_search_ends_at_its_deadline_with_what_it_has,
         the_rest_goes_on_file_by_file_when_time_was_over,
+        searches_that_nobody_waits_for_give_their_places_back,
+        a_search_without_a_place_ends_at_its_deadline,
         a_killed_ripgrep_is_noticed,
         a_line_without_end_harms_itself_alone,
         without_ripgrep_it_says_so,

@@ -104,7 +104,7 @@ static bool push_all_data(struct client_link *l)
 void client_link_forget(struct client_link *l, struct pending *p, bool taken_back)
 {
     uint32_t stream = p->stream;
-    if (l->phase != LINK_UP || stream == 0 || (p->data == NULL && p->transfer == NULL))
+    if (l->phase != LINK_UP || stream == 0)
         return;
     p->stream = 0; /* nothing more is pushed on it */
     channel_forget(l->channel, stream);

@@ -147,6 +147,14 @@ static json_t *check_string(struct check *check, const struct place *place, cons
     return json_incref((json_t *)value);
 }
 
+/* "%g" alone would show large whole numbers with an exponent. */
+static json_t *out_of_bounds(struct check *check, const struct place *place, const char *which, double bound)
+{
+    bool whole = bound == floor(bound) && fabs(bound) <= EXACT_MAX;
+
+    return problem(check, place, whole ? "must be at %s %.0f" : "must be at %s %.15g", which, bound);
+}
+
 static json_t *check_number(struct check *check, const struct place *place, const struct field *row,
                             const json_t *value)
 {
@@ -158,9 +166,9 @@ static json_t *check_number(struct check *check, const struct place *place, cons
     if (row->clamp && row->has_max && number > row->max)
         return whole ? json_integer((json_int_t)row->max) : json_real(row->max);
     if (row->has_min && number < row->min)
-        return problem(check, place, "must be at least %.15g", row->min);
+        return out_of_bounds(check, place, "least", row->min);
     if (row->has_max && number > row->max)
-        return problem(check, place, "must be at most %.15g", row->max);
+        return out_of_bounds(check, place, "most", row->max);
     if (whole && json_is_real(value) && fabs(number) > EXACT_MAX)
         return problem(check, place, "must be a whole number of at most 53 bits");
     if (whole)

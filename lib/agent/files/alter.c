@@ -91,6 +91,7 @@ int file_move(struct file_call_context *call, json_t **ret, struct error *err)
         not_the_root(&from, source, err) < 0 ||
         path_find(&call->root, destination, PATH_THE_LINK | PATH_MAKE_PARENTS, &to, err) < 0 ||
         not_the_root(&to, destination, err) < 0 ||
+        (!S_ISDIR(from.stat.st_mode) && path_check_file(&to, destination, err) < 0) ||
         check_destination(&from, &to, destination, overwrite, err) < 0 ||
         turn_take_both(call->turns, &from, &to, destination, err) < 0)
         return -1;

@@ -325,6 +325,10 @@ static int find(const struct path_root *root, const char *path, const char *said
     if (check(path, err) < 0)
         return -1;
     int rc = begin_at_root(&w, err) < 0 || set_rest(&w, path, err) < 0 ? -1 : walk(&w, err);
+    ret->slash = path[strlen(path) - 1] == '/';
+    if (rc == 0 && ret->slash && ret->exists && !S_ISDIR(ret->stat.st_mode))
+        rc = error_set(err, ERROR_INVALID, "'%.200s' is %s, no folder: leave out the slash at its end", said,
+                       path_kind(ret->stat.st_mode));
     memory_close_fd(&w.folder);
     buffer_free(&w.resolved);
     buffer_free(&w.rest);
@@ -353,6 +357,13 @@ int path_find_existing(const struct path_root *root, const char *path, unsigned 
     if (path_find(root, path, flags, ret, err) < 0)
         return -1;
     return ret->exists ? 0 : path_fail(err, ENOENT, path, "");
+}
+
+int path_check_file(const struct place *place, const char *path, struct error *err)
+{
+    if (!place->slash || place->exists)
+        return 0;
+    return error_set(err, ERROR_INVALID, "'%.200s' ends with a slash, which a file's path does not", path);
 }
 
 /* ---- opening ---- */

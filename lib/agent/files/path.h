@@ -31,6 +31,7 @@ struct place {
     char name[NAME_MAX + 1]; /* in there; "." = the root itself */
     bool exists;
     bool parents_missing; /* then it does not exist, and folder_fd is -1 */
+    bool slash;           /* the path says that it is a folder: what exists is one */
     struct stat stat;     /* of what exists */
     char *shown;          /* from the root on, links followed; "." = the root itself */
 };
@@ -47,6 +48,8 @@ int path_find(const struct path_root *root, const char *path, unsigned flags, st
 /* The same for what must exist: ERROR_NOT_FOUND. */
 int path_find_existing(const struct path_root *root, const char *path, unsigned flags, struct place *ret,
                        struct error *err);
+/* For who is about to make a file: not where its path ends with a slash. */
+int path_check_file(const struct place *place, const char *path, struct error *err);
 /* The words of a client that say what the file is called: as they are, or what they stand for. */
 const char *path_name(const char *path, const struct place *place);
 /* Opens a regular file; anything else (folder, FIFO, device, socket) is refused by name, before it is opened

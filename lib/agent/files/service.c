@@ -7,6 +7,7 @@
 #include "lib/agent/files/turn.h"
 #include "lib/agent/input.h"
 #include "lib/agent/output.h"
+#include "lib/base/clock.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 #define REPLY_PIECE   (256u << 10)
 #define REPLY_LEAST   4096 /* most replies are shorter: one read */
 #define CLOSED_BROKEN 1
+#define WAIT          "wait_ms" /* of a request, where it says how long it is waited for */
 
 /* At once. More watches than the keeper lets live: those that were cancelled may still be about to end. */
 static const unsigned running_max[FILE_KINDS] = {
@@ -33,6 +35,7 @@ struct reply {
 
 struct file_call {
     struct file_call *next;
+    int64_t until_ms; /* CLOCK_BOOTTIME: nobody waits for it any longer; it must have begun before */
     struct files *files;
     uint32_t number;
     const struct file_kind *kind;
@@ -153,10 +156,28 @@ static uint64_t moved(const struct file_call *call)
     return call->output.total + call->moved;
 }
 
+/* Nothing was done: the same call may do better later. */
+static void give_up_waiting(struct file_call *call)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    error_set(&err, ERROR_TOO_MANY,
+              "%u calls like this one are under way in this workspace, and none of them was over in time for "
+              "this one to begin: nothing was done, try again",
+              call->files->running[call->kind->kind]);
+    err.retry_after = 1;
+    call->files->waiting--;
+    call->begun = call->broken = true;
+    answer_error(call, &err);
+}
+
 /* The time is one of silence: a long transfer is none, nor a watch that has nothing to tell. */
-static void on_silence(void *user)
+static void on_time(void *user)
 {
     struct file_call *call = user;
+    if (!call->begun) {
+        give_up_waiting(call);
+        return;
+    }
     if (call->kind->kind == FILE_WATCH && call->reply.sent)
         return;
     if (moved(call) == call->seen) {
@@ -230,11 +251,20 @@ static void take_early(struct file_call *call)
         input_end(&call->input);
 }
 
+/* A search counts its time itself, and the time in which it waited is part of it. */
+static void count_waiting(struct file_call *call)
+{
+    int64_t left = call->until_ms - clock_boottime_ms();
+    if (json_is_integer(json_object_get(call->request, WAIT)))
+        json_object_set_new(call->request, WAIT, json_integer(left > 1 ? left : 1));
+}
+
 static void run(struct file_call *call)
 {
     struct files *files = call->files;
     struct file_pipes pipes;
     call->begun = true;
+    count_waiting(call);
     call->pid = file_process_start(files->rules, files->turns, call->kind, call->request, &pipes);
     json_decref(STEAL(call->request));
     if (call->pid <= 0) {
@@ -279,6 +309,14 @@ static void refuse(struct files *files, uint32_t number, enum error_code code, c
     channel_send(files->channel, FRAME_CLOSE, 0, number, NULL, 0);
 }
 
+/* How long who asks waits, as far as the request says. */
+static int64_t time_of(const struct file_kind *kind, const json_t *request)
+{
+    const json_t *told = json_object_get(request, WAIT);
+    int64_t ms = json_is_integer(told) ? json_integer_value(told) : kind->silence_ms;
+    return ms < 1 ? 1 : ms < kind->silence_ms ? ms : kind->silence_ms;
+}
+
 static void append(struct files *files, struct file_call *call)
 {
     struct file_call **at = &files->calls;
@@ -315,8 +353,11 @@ void files_request(struct files *files, uint32_t number, const json_t *request)
                     .changed = output_changed,
                     .user = call },
         .reply = { .source = { .fd = -1 } },
-        .timer = { .fire = on_silence, .user = call }
+        .timer = { .fire = on_time, .user = call }
     };
+    int64_t time = time_of(kind, request);
+    call->until_ms = clock_boottime_ms() + time;
+    loop_arm(files->loop, &call->timer, time);
     append(files, call);
 }
 

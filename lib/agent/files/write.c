@@ -88,7 +88,10 @@ static int find_target(const struct file_call_context *call, struct writing *w, 
                        struct error *err)
 {
     place_clear(&w->place);
-    return path_find(&call->root, w->path, flags, &w->place, err) < 0 ? -1 : check_target(w, err);
+    if (path_find(&call->root, w->path, flags, &w->place, err) < 0 ||
+        path_check_file(&w->place, w->path, err) < 0)
+        return -1;
+    return check_target(w, err);
 }
 
 /* ---- the call ---- */

@@ -248,7 +248,7 @@ static bool is_plain(const char *text)
     return strpbrk(text, "[]{}\\?!#:\n") == NULL;
 }
 
-/* One level of alternatives, none of them empty, means the same to both. */
+/* One level of alternatives, none of them empty, means the same to both. In --type-add a colon divides. */
 static bool is_simple_choice(const char *text)
 {
     const char *open = strchr(text, '{'), *close = strchr(text, '}');
