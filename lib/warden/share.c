@@ -25,7 +25,7 @@
 #define CACHE         "home/.cache/uv"
 #define NAME_LIMIT    100
 #define ENTRIES_LIMIT 20000 /* directory entries looked at in one workspace */
-#define WISHES_LIMIT  128    /* of one workspace that one chore heeds */
+#define WISHES_LIMIT  128   /* of one workspace that one chore heeds */
 #define AT_A_TIME     32
 #define ROUNDS        16
 #define REFUSED_LIMIT (1u << 20)
