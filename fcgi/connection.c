@@ -188,8 +188,10 @@ void connection_end_exchange(struct connection *c)
 static void take_end_of_file(struct connection *c)
 {
     c->read_ended = true;
-    /* Who ended his sending may still wait for the answer; a TCP peer that closed looks the same, and web
-     * servers never do the former. */
+    /* Who ended his sending may still wait for the answer. A web server that sees its client go closes, or
+     * sends FCGI_ABORT_REQUEST; lighttpd (1.4.69) does not watch a client before it has a byte for him, so
+     * that nothing tells of one that goes while a call waits: such calls end by their own time. A TCP peer
+     * that closed looks the same, and web servers never do the former. */
     if (!c->dispatched || !c->all->local || c->following)
         c->broken = true;
 }

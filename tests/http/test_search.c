@@ -1,10 +1,12 @@
 /* Searches through a real web server and a real sandbox: as REST and as tools, their layouts, what is refused
  * with which status, and that neither a command nor a setting of the sandbox stands in for ripgrep. */
 #include "lib/base/buffer.h"
+#include "tests/support/fcgi.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static char ws[40];
 
@@ -199,6 +201,80 @@ START_TEST(an_endless_search_is_ended)
 }
 END_TEST
 
+/* As a web server that closes when its client goes. */
+static int ask_as_web_server(const char *rest)
+{
+    char path[300], authorization[200];
+    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
+    const char *const pairs[] = { "CONTENT_LENGTH", "0", "HTTP_AUTHORIZATION", authorization, NULL };
+    snprintf(path, sizeof path, "%s/fcgi.sock", instance_state(the));
+    snprintf(authorization, sizeof authorization, "Bearer %s", instance_token(the));
+    int fd = fcgi_connect(path);
+    fcgi_add_begin(&out, 1, 1, false);
+    fcgi_add_params(&out, 1, "GET", path_of(rest), pairs);
+    fcgi_add_stdin(&out, 1, NULL, 0);
+    ck_assert(fcgi_send(fd, out.data, out.length));
+    return fd;
+}
+
+static void expect_greps_end(int within_ms)
+{
+    struct exec_log log = { 0 };
+    long long end = now_ms() + within_ms;
+    do {
+        exec_log_clear(&log);
+        exec_run_command(the, ws, "pgrep -c -x 'rg|ws-files'; true", &log);
+    } while (strcmp(log.out, "0\n") != 0 && now_ms() < end);
+    ck_assert_str_eq(log.out, "0\n");
+    exec_log_clear(&log);
+}
+
+static void ask_forty(int fds[static 40], const char *rest)
+{
+    run("echo needle > a; truncate -s 900G big");
+    for (size_t i = 0; i < 40; i++)
+        fds[i] = ask_as_web_server(rest);
+    sleep_ms(2000);
+}
+
+/* Nobody waits for them: others get their places. */
+START_TEST(searches_of_clients_that_went_keep_nobody_waiting)
+{
+    int fds[40];
+    ask_forty(fds, "grep?pattern=nothing&wait_seconds=25");
+    for (size_t i = 0; i < 40; i++)
+        close(fds[i]);
+    long long started = now_ms();
+    json_auto_t *lines = get("grep?pattern=needle&path=a&wait_seconds=20");
+    ck_assert_int_lt(now_ms() - started, 10000);
+    ck_assert_int_eq(member_number(lines, "matches"), 1);
+    expect_greps_end(5000);
+}
+END_TEST
+
+/* More than have a place: each has its answer in its time, and nothing works on after it. */
+START_TEST(searches_beyond_the_places_end_in_their_time)
+{
+    int fds[40], whole = 0, refusals = 0;
+    long long started = now_ms();
+    ask_forty(fds, "grep?pattern=nothing&wait_seconds=6");
+    refused(429, "nothing was done", "grep?pattern=needle&path=a&wait_seconds=1");
+    ck_assert_int_lt(now_ms() - started, 6000);
+    for (size_t i = 0; i < 40; i++) {
+        struct fcgi_answer a;
+        ck_assert(fcgi_read(fds[i], 1, &a));
+        whole += a.status == 200;
+        refusals += a.status == 429;
+        fcgi_answer_free(&a);
+        close(fds[i]);
+    }
+    ck_assert_int_lt(now_ms() - started, 15000);
+    ck_assert_int_ge(whole, 8);
+    ck_assert_int_eq(whole + refusals, 40);
+    expect_greps_end(3000);
+}
+END_TEST
+
 /* ---- tools ---- */
 
 static json_t *call_tool(const char *name, json_t *arguments)
@@ -358,6 +434,8 @@ int main(void)
     tcase_add_test(tests, nothing_stands_in_for_ripgrep);
     tcase_add_test(tests, a_stopped_workspace_starts_for_a_search);
     tcase_add_test(tests, an_endless_search_is_ended);
+    tcase_add_test(tests, searches_of_clients_that_went_keep_nobody_waiting);
+    tcase_add_test(tests, searches_beyond_the_places_end_in_their_time);
     tcase_add_test(tests, names_have_the_known_layout);
     tcase_add_test(tests, lines_have_a_layout);
     tcase_add_test(tests, answers_hold_their_bounds);
