@@ -150,7 +150,7 @@ int raw_headers(const json_t *head, struct buffer *out)
     long long size = json_integer_value(json_object_get(head, "size"));
     const char *tag = json_string_value(json_object_get(head, "tag"));
     /* From the sandbox: nothing else gets into a header. */
-    if (tag && tag[strspn(tag, "abcdefghijklmnopqrstuvwxyz0123456789:")] == '\0')
+    if (tag && *tag && tag[strspn(tag, "abcdefghijklmnopqrstuvwxyz0123456789:")] == '\0')
         buffer_printf(out, "ETag: \"%.90s\"\r\n", tag);
     buffer_append_text(out, "Accept-Ranges: bytes\r\n");
     if (json_is_true(json_object_get(head, "known")))

@@ -16,7 +16,8 @@ struct file_call_context {
     struct path_root root;
     int input, output; /* pipes, blocking */
     int reply_fd;
-    int turns; /* turn.h */
+    int turns;         /* turn.h */
+    bool much_follows; /* said before file_call_reply: the output is long, and waits for a place */
 };
 
 /* 0 = *ret is the reply (stolen), -1 = err is; 1 = it was sent already. A failure after file_call_reply makes

@@ -4,6 +4,7 @@
 #include "lib/agent/files/call.h"
 #include "lib/agent/files/tag.h"
 #include "lib/agent/search/names.h"
+#include "lib/wire/frame.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,8 @@
 
 #define PIECE     (1u << 20)
 #define PIPE_SIZE (1 << 20)
+/* What is not longer leaves this process at once, however slow the client is. */
+#define AT_ONCE (FRAME_WINDOW / 2)
 
 struct download {
     const char *path;
@@ -107,10 +110,10 @@ static int download(struct file_call_context *call, int fd, struct download *d, 
                   "first", (json_int_t)d->first, "length", (json_int_t)d->length, "partial", d->partial,
                   "known", d->known, "unsatisfiable", d->unsatisfiable);
     names_put(head, "path", shown, strlen(shown));
+    bool has_body = !d->known && !d->unsatisfiable && !file_call_flag(call, "head_only");
+    call->much_follows = has_body && d->length > AT_ONCE;
     file_call_reply(call, head, NULL);
-    if (d->known || d->unsatisfiable || file_call_flag(call, "head_only"))
-        return 0;
-    return send_bytes(call, fd, d, err);
+    return !has_body ? 0 : send_bytes(call, fd, d, err);
 }
 
 int file_download(struct file_call_context *call, json_t **ret, struct error *err)

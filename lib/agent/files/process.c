@@ -27,8 +27,8 @@ static const struct file_kind kinds[] = {
     { "mkdir", FILE_SHORT, SHORT_MS, file_make_directory },
     { "move", FILE_SHORT, SHORT_MS, file_move },
     { "remove", FILE_SHORT, SHORT_MS, file_remove },
-    { "download", FILE_TRANSFER, TRANSFER_MS, file_download },
-    { "upload", FILE_TRANSFER, TRANSFER_MS, file_upload },
+    { "download", FILE_LOOK, TRANSFER_MS, file_download },
+    { "upload", FILE_UPLOAD, TRANSFER_MS, file_upload },
     { "search", FILE_SEARCH, SEARCH_MS, file_search },
     { "grep", FILE_SEARCH, SEARCH_MS, file_grep },
     { "watch", FILE_WATCH, SHORT_MS, file_watch },
@@ -69,7 +69,7 @@ void file_call_reply(struct file_call_context *call, const json_t *ret, const st
         err ? json_pack("{s:o}", "error", error_pack(err)) : json_pack("{s:O}", "ret", ret);
     _cleanup_free_ char *text = json_dumps(message, JSON_COMPACT);
     size_t length = text ? strlen(text) : 0;
-    uint32_t told = (uint32_t)length;
+    uint32_t told = (uint32_t)length | (call->much_follows ? FILE_REPLY_MUCH : 0);
     if (length > FRAME_MESSAGE_MAX) {
         _cleanup_error_ struct error large = ERROR_INIT;
         error_set(&large, ERROR_TOO_LARGE, "the answer is longer than %u bytes", FRAME_MESSAGE_MAX);

@@ -8,12 +8,15 @@
 
 #include <sys/types.h>
 
-/* Calls of each kind have places of their own: long transfers and searches do not keep short ones waiting. */
-enum { FILE_SHORT, FILE_TRANSFER, FILE_SEARCH, FILE_WATCH, FILE_KINDS };
+/* Calls of each kind have places of their own: long ones do not keep short ones waiting. A download begins as
+ * a look, as all of them may be over at once; where FILE_REPLY_MUCH follows, it is parked until it has a
+ * place among the long ones. */
+enum { FILE_SHORT, FILE_LOOK, FILE_DOWNLOAD, FILE_PARKED, FILE_UPLOAD, FILE_SEARCH, FILE_WATCH, FILE_PLACES };
+#define FILE_REPLY_MUCH (1u << 31) /* in the length of a reply */
 
 struct file_kind {
     const char *name;
-    int kind;
+    int place;      /* where it begins */
     int silence_ms; /* ended where nothing moves for so long; FILE_WATCH: before its reply */
     file_call_run *run;
 };

@@ -19,10 +19,19 @@
 #define REPLY_LEAST   4096 /* most replies are shorter: one read */
 #define CLOSED_BROKEN 1
 #define WAIT          "wait_ms" /* of a request, where it says how long it is waited for */
+#define NO_PLACE      (-1)
+
+#define PLACE_WAIT_MS 10000 /* for a place: then refused */
+#define RETRY_AFTER   5     /* seconds, told to who is refused */
+#define LOOK_MS       60000 /* how long a look may be silent */
+/* A transfer that others wait for has to move so much in each such time. */
+#define RATE_MS    20000
+#define RATE_LEAST (32u << 10)
 
 /* At once. More watches than the keeper lets live: those that were cancelled may still be about to end. */
-static const unsigned running_max[FILE_KINDS] = {
-    [FILE_SHORT] = 8, [FILE_TRANSFER] = 8, [FILE_SEARCH] = 8, [FILE_WATCH] = 80
+static const unsigned running_max[FILE_PLACES] = {
+    [FILE_SHORT] = 8,  [FILE_LOOK] = 8,   [FILE_DOWNLOAD] = 8, [FILE_PARKED] = 16,
+    [FILE_UPLOAD] = 8, [FILE_SEARCH] = 8, [FILE_WATCH] = 80,
 };
 
 /* A call's reply as its process writes it: its length, then JSON. */
@@ -30,7 +39,7 @@ struct reply {
     struct loop_source source; /* fd -1 = closed */
     struct buffer text;
     uint32_t length;
-    bool sent;
+    bool sent, much; /* FILE_REPLY_MUCH */
 };
 
 struct file_call {
@@ -43,13 +52,15 @@ struct file_call {
     struct buffer early; /* input that came before it ran */
     bool early_end;
     pid_t pid; /* 0 = waits, or is reaped */
+    int place; /* NO_PLACE where there is no process */
     bool begun, broken, closed;
     bool writes; /* what it writes is relayed: not before its reply */
     struct input input;
     struct output output;
     struct reply reply;
     struct loop_timer timer;
-    uint64_t seen; /* bytes that had moved when the timer was armed */
+    uint64_t seen;  /* bytes that had moved when the timer was armed */
+    int silence_ms; /* so long nothing had */
     uint64_t moved;
 };
 
@@ -59,7 +70,8 @@ struct files {
     const struct launch_rules *rules;
     int turns;
     struct file_call *calls; /* oldest first */
-    unsigned running[FILE_KINDS], waiting;
+    unsigned running[FILE_PLACES], waiting;
+    int64_t wanted_ms[FILE_PLACES]; /* when a call waited for a place there, the last time */
 };
 
 struct files *files_new(struct loop *loop, struct channel *channel, const struct launch_rules *rules)
@@ -133,6 +145,14 @@ void files_free(struct files *files)
     free(files);
 }
 
+/* One that waits for a place does so no more. */
+static void withdraw(struct file_call *call)
+{
+    if (!call->begun)
+        call->files->waiting--;
+    call->begun = true;
+}
+
 static void answer_error(struct file_call *call, const struct error *err)
 {
     channel_send_reply(call->files->channel, call->number, NULL, err);
@@ -143,10 +163,47 @@ static void give_up(struct file_call *call, enum error_code code, const char *wh
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     error_set(&err, code, "%s", why);
+    err.retry_after = code == ERROR_TOO_MANY ? RETRY_AFTER : 0;
+    withdraw(call);
     if (!call->reply.sent)
         answer_error(call, &err);
     call->broken = true;
     kill_process(call);
+    output_close(&call->output);
+}
+
+/* ---- places ---- */
+
+static void change_place(struct file_call *call, int place)
+{
+    if (call->place != NO_PLACE)
+        call->files->running[call->place]--;
+    call->place = place;
+    if (place != NO_PLACE)
+        call->files->running[place]++;
+}
+
+static bool has_room(struct files *files, int place)
+{
+    if (files->running[place] < running_max[place])
+        return true;
+    if (place != FILE_PARKED)
+        files->wanted_ms[place] = clock_boottime_ms();
+    return false;
+}
+
+static bool waits(const struct file_call *call)
+{
+    return !call->begun || call->place == FILE_PARKED;
+}
+
+/* Nothing was done: the same call may do better later. */
+static void refuse_place(struct file_call *call)
+{
+    give_up(
+        call, ERROR_TOO_MANY,
+        "too many calls like this one are under way in this workspace, and none of them was over in time for "
+        "this one to begin: nothing was done, try again");
 }
 
 /* ---- the process ---- */
@@ -156,36 +213,61 @@ static uint64_t moved(const struct file_call *call)
     return call->output.total + call->moved;
 }
 
-/* Nothing was done: the same call may do better later. */
-static void give_up_waiting(struct file_call *call)
+/* One whose bytes are all here is at work on the disk. */
+static bool is_too_slow(const struct file_call *call)
 {
-    _cleanup_error_ struct error err = ERROR_INIT;
-    error_set(&err, ERROR_TOO_MANY,
-              "%u calls like this one are under way in this workspace, and none of them was over in time for "
-              "this one to begin: nothing was done, try again",
-              call->files->running[call->kind->kind]);
-    err.retry_after = 1;
-    call->files->waiting--;
-    call->begun = call->broken = true;
-    answer_error(call, &err);
+    bool transfers = call->place == FILE_DOWNLOAD || (call->place == FILE_UPLOAD && !call->input.ends);
+    return transfers && moved(call) - call->seen < RATE_LEAST && call->files->wanted_ms[call->place] > 0 &&
+           call->files->wanted_ms[call->place] >= clock_boottime_ms() - RATE_MS;
 }
 
-/* The time is one of silence: a long transfer is none, nor a watch that has nothing to tell. */
+static void watch_rate(struct file_call *call)
+{
+    call->seen = moved(call);
+    loop_arm(call->files->loop, &call->timer, RATE_MS);
+}
+
+/* What is bounded is silence: a long transfer is none, nor a watch that has nothing to tell. */
 static void on_time(void *user)
 {
     struct file_call *call = user;
-    if (!call->begun) {
-        give_up_waiting(call);
+    int most = call->place == FILE_LOOK ? LOOK_MS : call->kind->silence_ms;
+    if (waits(call)) {
+        refuse_place(call);
         return;
     }
-    if (call->kind->kind == FILE_WATCH && call->reply.sent)
+    if (call->place == FILE_WATCH && call->reply.sent)
         return;
-    if (moved(call) == call->seen) {
+    call->silence_ms = moved(call) == call->seen ? call->silence_ms + RATE_MS : 0;
+    if (call->silence_ms >= most)
         give_up(call, ERROR_TIMEOUT, "the file operation took too long and was ended");
-        return;
+    else if (is_too_slow(call))
+        give_up(call, ERROR_TIMEOUT,
+                "the bytes moved too slowly while others waited: the transfer was ended");
+    else
+        watch_rate(call);
+}
+
+/* A long download gets its place when it is known to be one; until then it keeps nobody else's. */
+static bool may_reply(struct file_call *call)
+{
+    struct files *files = call->files;
+    if (!call->reply.much || call->place == FILE_DOWNLOAD || call->place == NO_PLACE)
+        return true;
+    if (has_room(files, FILE_DOWNLOAD)) {
+        change_place(call, FILE_DOWNLOAD);
+        watch_rate(call);
+        return true;
     }
-    call->seen = moved(call);
-    loop_arm(call->files->loop, &call->timer, call->kind->silence_ms);
+    if (call->place == FILE_PARKED)
+        return false;
+    if (!has_room(files, FILE_PARKED)) {
+        refuse_place(call);
+        return false;
+    }
+    change_place(call, FILE_PARKED);
+    loop_arm(files->loop, &call->timer, PLACE_WAIT_MS);
+    return false;
 }
 
 static void deliver_reply(struct file_call *call)
@@ -194,7 +276,7 @@ static void deliver_reply(struct file_call *call)
     if (reply->sent || reply->text.length < sizeof reply->length ||
         reply->text.length - sizeof reply->length < reply->length)
         return;
-    if (channel_control_queued(call->files->channel) > REPLY_QUEUED)
+    if (channel_control_queued(call->files->channel) > REPLY_QUEUED || !may_reply(call))
         return;
     channel_send(call->files->channel, FRAME_REPLY, 0, call->number, reply->text.data + sizeof reply->length,
                  reply->length);
@@ -209,6 +291,8 @@ static size_t reply_wanted(struct file_call *call)
     if (reply->text.length < sizeof reply->length)
         return sizeof reply->length - reply->text.length;
     memcpy(&reply->length, reply->text.data, sizeof reply->length);
+    reply->much = reply->length & FILE_REPLY_MUCH;
+    reply->length &= ~FILE_REPLY_MUCH;
     if (reply->length > FRAME_MESSAGE_MAX)
         reply->length = 0;
     size_t whole = sizeof reply->length + reply->length;
@@ -263,7 +347,7 @@ static void run(struct file_call *call)
 {
     struct files *files = call->files;
     struct file_pipes pipes;
-    call->begun = true;
+    withdraw(call);
     count_waiting(call);
     call->pid = file_process_start(files->rules, files->turns, call->kind, call->request, &pipes);
     json_decref(STEAL(call->request));
@@ -272,12 +356,12 @@ static void run(struct file_call *call)
         give_up(call, ERROR_UNAVAILABLE, "no process could be started for the file operation: try again");
         return;
     }
-    files->running[call->kind->kind]++;
+    change_place(call, call->kind->place);
     input_open(&call->input, pipes.input);
     output_open(&call->output, pipes.output);
     call->reply.source = (struct loop_source){ .fd = pipes.reply, .ready = on_reply, .user = call };
     loop_watch(files->loop, &call->reply.source, POLLIN);
-    loop_arm(files->loop, &call->timer, call->kind->silence_ms);
+    watch_rate(call);
     take_early(call);
 }
 
@@ -292,7 +376,7 @@ bool files_child(struct files *files, pid_t pid, int status)
         }
         call->pid = 0;
         call->broken |= !WIFEXITED(status) || WEXITSTATUS(status) != 0;
-        files->running[call->kind->kind]--;
+        change_place(call, NO_PLACE);
         return true;
     }
     return false;
@@ -309,11 +393,11 @@ static void refuse(struct files *files, uint32_t number, enum error_code code, c
     channel_send(files->channel, FRAME_CLOSE, 0, number, NULL, 0);
 }
 
-/* How long who asks waits, as far as the request says. */
+/* How long it waits for a place: as long as who asks waits, where the request says so. */
 static int64_t time_of(const struct file_kind *kind, const json_t *request)
 {
     const json_t *told = json_object_get(request, WAIT);
-    int64_t ms = json_is_integer(told) ? json_integer_value(told) : kind->silence_ms;
+    int64_t ms = json_is_integer(told) ? json_integer_value(told) : PLACE_WAIT_MS;
     return ms < 1 ? 1 : ms < kind->silence_ms ? ms : kind->silence_ms;
 }
 
@@ -353,6 +437,7 @@ void files_request(struct files *files, uint32_t number, const json_t *request)
                     .changed = output_changed,
                     .user = call },
         .reply = { .source = { .fd = -1 } },
+        .place = NO_PLACE,
         .timer = { .fire = on_time, .user = call }
     };
     int64_t time = time_of(kind, request);
@@ -384,9 +469,7 @@ static void take_end(struct file_call *call)
 /* Nobody wants it any more: nothing is answered. */
 static void take_close(struct file_call *call)
 {
-    if (!call->begun)
-        call->files->waiting--;
-    call->begun = true;
+    withdraw(call);
     call->reply.sent = true;
     kill_process(call);
     output_discard(&call->output);
@@ -412,16 +495,14 @@ bool files_frame(struct files *files, const struct frame *frame, const char *dat
 static void start_waiting(struct files *files)
 {
     for (struct file_call *call = files->calls; call && files->waiting; call = call->next) {
-        if (call->begun || files->running[call->kind->kind] >= running_max[call->kind->kind])
-            continue;
-        files->waiting--;
-        run(call);
+        if (!call->begun && has_room(files, call->kind->place))
+            run(call);
     }
 }
 
 static void let_write(struct file_call *call)
 {
-    if (!call->begun || call->writes || !(call->reply.sent || call->reply.source.fd < 0))
+    if (waits(call) || call->writes || !(call->reply.sent || call->reply.source.fd < 0))
         return;
     call->writes = true;
     output_start(&call->output);

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #define LARGE     (32 << 20)
+#define HUGE      (256 << 20)
 #define BARE_HASH 64 /* digits of a hash that is named without its kind */
 #define REST_SEC  2  /* longer than any clock of a file system takes for a step */
 
@@ -33,7 +34,9 @@ bool tag_has_rested(const struct stat *stat)
 
 void tag_begin(struct file_tag *tag, int fd, const struct stat *stat)
 {
-    *tag = (struct file_tag){ .fd = fd, .stat = stat, .is_large = stat->st_size > LARGE };
+    *tag = (struct file_tag){
+        .fd = fd, .stat = stat, .is_large = stat->st_size > LARGE, .is_huge = stat->st_size > HUGE
+    };
     if (tag_has_rested(stat))
         snprintf(tag->stamp, sizeof tag->stamp, "%s%llx:%llx:%llx:%lx", stamp_begin,
                  (unsigned long long)stat->st_ino, (unsigned long long)stat->st_size,
@@ -42,7 +45,7 @@ void tag_begin(struct file_tag *tag, int fd, const struct stat *stat)
 
 static int find_hash(struct file_tag *tag, struct error *err)
 {
-    return tag->hash[0] ? 0 : content_hash(tag->fd, tag->hash, NULL, err);
+    return tag->hash[0] || tag->is_huge ? 0 : content_hash(tag->fd, tag->hash, NULL, err);
 }
 
 const char *tag_text(struct file_tag *tag, struct error *err)

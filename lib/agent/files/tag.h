@@ -1,6 +1,7 @@
 /* The entity tag of a file (RFC 9110, 8.8.3): always a strong one. It is the hash of its content; of a large
  * file that has rested for a while, whose hash would take long, what the file system tells of it. Conditions
- * may name either form at any time. */
+ * may name either form at any time; but a huge file is never read for its hash, so that no hash names it, and
+ * before it has rested it has no tag. */
 #ifndef AGENT_FILES_TAG_H
 #define AGENT_FILES_TAG_H
 
@@ -14,7 +15,7 @@ struct file_tag {
     int fd; /* not owned; read to its end where the hash is needed */
     const struct stat *stat;
     char stamp[96], hash[SHA256_TEXT_SIZE]; /* "" = not known (yet) */
-    bool is_large;
+    bool is_large, is_huge;
 };
 
 /* Nothing has changed it from one look to the other, if somebody had it open all the time (else another file
@@ -24,7 +25,7 @@ bool tag_same_file(const struct stat *a, const struct stat *b);
 bool tag_has_rested(const struct stat *stat);
 
 void tag_begin(struct file_tag *tag, int fd, const struct stat *stat);
-/* The tag without its quotes, valid as long as tag; NULL = err. */
+/* The tag without its quotes, valid as long as tag; "" = it has none now, NULL = err. */
 const char *tag_text(struct file_tag *tag, struct error *err);
 /* Does the value of a condition name this file? "*", or tags with commas between; one without quotes is taken
  * too. weak: W/ may stand before it (If-None-Match), else such a tag names nothing (RFC 9110, 8.8.3.2).
