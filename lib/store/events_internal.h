@@ -37,12 +37,6 @@ void reader_close(struct events_reader *r); /* what it owns; r itself stays */
 /* Within a body. */
 int reader_get(struct events_reader *r, const struct events_key *key, MDB_val *ret,
                struct error *err); /* 1 = found, 0 = not, -1 */
-int reader_get_stream(struct events_reader *r, const char *id, uint32_t *ret,
-                      struct error *err); /* of an exec or a watch: 1 = found, 0 = not, -1 */
-int reader_get_info(struct events_reader *r, uint32_t stream, json_t **ret, struct error *err);
-/* To the last key of the kind whose stream lies below before (0 = to the last one): LMDB's result. */
-int reader_seek_below(struct events_reader *r, enum key_kind kind, uint32_t before, MDB_val *key,
-                      MDB_val *value);
 /* Events from seq to last, until take has enough; *ret_next = the one after those that were handed out. */
 int reader_hand_out(struct events_reader *r, uint32_t stream, uint64_t seq, uint64_t last, events_take *take,
                     void *user, uint64_t *ret_next, struct error *err);

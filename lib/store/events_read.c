@@ -1,9 +1,8 @@
 /* Owns reading execs and their events from one open environment. A read costs a descent of the tree and the
  * bytes that it hands out; nothing is allocated on the way. Whatever it finds may be damaged. */
-#include "lib/store/events_internal.h"
+#include "lib/store/events_records.h"
 
 #include "lib/base/log.h"
-#include "lib/store/crc32c.h"
 #include "lib/store/fault.h"
 
 /* ---- one read transaction, renewed again and again ---- */
@@ -122,136 +121,21 @@ int reader_get(struct events_reader *r, const struct events_key *key, MDB_val *r
     return reader_failed(r, result, err);
 }
 
-int reader_get_stream(struct events_reader *r, const char *id, uint32_t *ret, struct error *err)
-{
-    MDB_val value;
-    struct disk_stream record;
-    struct events_key key = key_id(id);
-    int found = reader_get(r, &key, &value, err);
-    if (found <= 0)
-        return found;
-    if (parse_sealed(value.mv_data, value.mv_size, &record, sizeof record) < 0)
-        return reader_damaged(r, "the number of an exec or a watch", err);
-    *ret = record.stream;
-    return 1;
-}
-
-static int get_head(struct events_reader *r, const char *exec_id, struct exec_head *ret, struct error *err)
-{
-    MDB_val value;
-    uint32_t stream;
-    if (!id_is_valid(ID_EXEC, exec_id))
-        return error_set(err, ERROR_NOT_FOUND, "no such exec");
-    int found = reader_get_stream(r, exec_id, &stream, err);
-    if (found <= 0)
-        return found < 0 ? -1 : error_set(err, ERROR_NOT_FOUND, "no such exec: %s", exec_id);
-    struct events_key key = key_stream(KEY_HEAD, stream);
-    found = reader_get(r, &key, &value, err);
-    if (found < 0)
-        return -1;
-    if (found == 0 || parse_head(value.mv_data, value.mv_size, ret) < 0 || ret->stream != stream ||
-        strcmp(ret->id, exec_id) != 0)
-        return reader_damaged(r, "the record of an exec", err);
-    return 0;
-}
-
-struct request {
-    const char *exec_id;
-    uint64_t cursor;
-    uint32_t before;
-    size_t limit;
-    struct exec_head *head; /* or heads */
-    json_t **info;
-    events_take *take, *back;
-    void *user;
-};
-
-static long exec_body(struct events_reader *r, void *user, struct error *err)
-{
-    const struct request *q = user;
-    struct exec_head head;
-    if (get_head(r, q->exec_id, &head, err) < 0)
-        return -1;
-    *q->head = head;
-    return 0;
-}
-
+/* ---- records ---- */
 int events_get_exec(struct events_reader *r, const char *exec_id, struct exec_head *ret, struct error *err)
 {
-    struct request q = { .exec_id = exec_id, .head = ret };
-    return (int)reader_run(r, exec_body, &q, err);
-}
-
-int reader_get_info(struct events_reader *r, uint32_t stream, json_t **ret, struct error *err)
-{
-    MDB_val value;
-    uint32_t crc;
-    struct events_key key = key_stream(KEY_INFO, stream);
-    int found = reader_get(r, &key, &value, err);
-    if (found < 0)
-        return -1;
-    if (found == 0 || value.mv_size <= sizeof crc)
-        return reader_damaged(r, "the description of an exec", err);
-    memcpy(&crc, value.mv_data, sizeof crc);
-    const char *text = (const char *)value.mv_data + sizeof crc;
-    size_t length = value.mv_size - sizeof crc;
-    if (crc != crc32c(0, text, length) ||
-        !(*ret = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)))
-        return reader_damaged(r, "the description of an exec", err);
-    return 0;
-}
-
-static long info_body(struct events_reader *r, void *user, struct error *err)
-{
-    const struct request *q = user;
-    struct exec_head head;
-    if (get_head(r, q->exec_id, &head, err) < 0)
-        return -1;
-    return reader_get_info(r, head.stream, q->info, err);
+    return record_get(r, RECORD_EXEC, exec_id, ret, err);
 }
 
 int events_get_exec_info(struct events_reader *r, const char *exec_id, json_t **ret, struct error *err)
 {
-    struct request q = { .exec_id = exec_id, .info = ret };
-    return (int)reader_run(r, info_body, &q, err);
-}
-
-/* ---- lists ---- */
-int reader_seek_below(struct events_reader *r, enum key_kind kind, uint32_t before, MDB_val *key,
-                      MDB_val *value)
-{
-    struct events_key from = before ? key_stream(kind, before) : key_kind(kind + 1);
-    *key = (MDB_val){ from.size, from.bytes };
-    int result = mdb_cursor_get(r->cursor, key, value, MDB_SET_RANGE);
-    return mdb_cursor_get(r->cursor, key, value, result == MDB_NOTFOUND ? MDB_LAST : MDB_PREV);
-}
-
-static long list_body(struct events_reader *r, void *user, struct error *err)
-{
-    const struct request *q = user;
-    MDB_val key, value;
-    struct events_key_parts parts;
-    size_t count = 0;
-    int result = 0;
-    while (count < q->limit) {
-        result = count == 0 ? reader_seek_below(r, KEY_HEAD, q->before, &key, &value)
-                            : mdb_cursor_get(r->cursor, &key, &value, MDB_PREV);
-        if (result != 0)
-            break;
-        if (!key_parse(key.mv_data, key.mv_size, &parts) || parts.kind != KEY_HEAD)
-            break;
-        if (parse_head(value.mv_data, value.mv_size, &q->head[count]) < 0)
-            return reader_damaged(r, "the record of an exec", err);
-        count++;
-    }
-    return result != 0 && result != MDB_NOTFOUND ? reader_failed(r, result, err) : (long)count;
+    return record_get_info(r, RECORD_EXEC, exec_id, ret, err);
 }
 
 long events_list_execs(struct events_reader *r, uint32_t before, struct exec_head *ret, size_t limit,
                        struct error *err)
 {
-    struct request q = { .before = before, .head = ret, .limit = limit };
-    return reader_run(r, list_body, &q, err);
+    return record_list(r, RECORD_EXEC, before, ret, limit, err);
 }
 
 /* ---- events ---- */
@@ -299,11 +183,19 @@ static int hand_out_backwards(struct events_reader *r, uint32_t stream, uint64_t
     return 0;
 }
 
+struct request {
+    const char *exec_id;
+    uint64_t cursor;
+    struct exec_head *head;
+    events_take *take, *back;
+    void *user;
+};
+
 static long read_body(struct events_reader *r, void *user, struct error *err)
 {
     const struct request *q = user;
     struct exec_head head;
-    if (get_head(r, q->exec_id, &head, err) < 0)
+    if (record_find(r, RECORD_EXEC, q->exec_id, &head, err) < 0)
         return -1;
     uint64_t seq = q->cursor < head.first_seq ? head.first_seq : q->cursor + 1;
     *q->head = head;
@@ -323,7 +215,7 @@ static long ends_body(struct events_reader *r, void *user, struct error *err)
 {
     const struct request *q = user;
     struct exec_head head;
-    if (get_head(r, q->exec_id, &head, err) < 0)
+    if (record_find(r, RECORD_EXEC, q->exec_id, &head, err) < 0)
         return -1;
     uint64_t last = head.exit_seq > 0 ? head.exit_seq : head.last_seq, next = head.first_seq;
     *q->head = head;

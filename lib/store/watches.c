@@ -2,7 +2,7 @@
  * number is one higher than its seq, as no event there has the number 0. */
 #include "lib/store/watches.h"
 
-#include "lib/store/events_internal.h"
+#include "lib/store/events_records.h"
 
 /* ---- values ---- */
 struct disk_watch {
@@ -141,90 +141,20 @@ int watches_put(struct events_writer *w, const struct watch_head *head, struct e
 }
 
 /* ---- reading ---- */
-struct request {
-    const char *watch_id;
-    uint64_t cursor;
-    uint32_t before;
-    size_t limit;
-    struct watch_head *head; /* or heads */
-    json_t **info;
-    events_take *take;
-    void *user;
-};
-
-static int get_head(struct events_reader *r, const char *watch_id, struct watch_head *ret, struct error *err)
-{
-    MDB_val value;
-    uint32_t stream;
-    if (!id_is_valid(ID_WATCH, watch_id))
-        return error_set(err, ERROR_NOT_FOUND, "no such watch");
-    int found = reader_get_stream(r, watch_id, &stream, err);
-    if (found <= 0)
-        return found < 0 ? -1 : error_set(err, ERROR_NOT_FOUND, "no such watch: %s", watch_id);
-    struct events_key key = key_stream(KEY_WATCH, stream);
-    found = reader_get(r, &key, &value, err);
-    if (found < 0)
-        return -1;
-    if (found > 0 && parse_watch(value.mv_data, value.mv_size, ret) == 0 && ret->stream == stream &&
-        strcmp(ret->id, watch_id) == 0)
-        return 0;
-    reader_damaged(r, "the record of a watch", err);
-    return -1;
-}
-
-static long get_body(struct events_reader *r, void *user, struct error *err)
-{
-    const struct request *q = user;
-    return get_head(r, q->watch_id, q->head, err);
-}
-
 int watches_get(struct events_reader *r, const char *watch_id, struct watch_head *ret, struct error *err)
 {
-    struct request q = { .watch_id = watch_id, .head = ret };
-    return (int)reader_run(r, get_body, &q, err);
-}
-
-static long info_body(struct events_reader *r, void *user, struct error *err)
-{
-    const struct request *q = user;
-    struct watch_head head;
-    if (get_head(r, q->watch_id, &head, err) < 0)
-        return -1;
-    return reader_get_info(r, head.stream, q->info, err);
+    return record_get(r, RECORD_WATCH, watch_id, ret, err);
 }
 
 int watches_get_info(struct events_reader *r, const char *watch_id, json_t **ret, struct error *err)
 {
-    struct request q = { .watch_id = watch_id, .info = ret };
-    return (int)reader_run(r, info_body, &q, err);
-}
-
-static long list_body(struct events_reader *r, void *user, struct error *err)
-{
-    const struct request *q = user;
-    MDB_val key, value;
-    struct events_key_parts parts;
-    size_t count = 0;
-    int result = 0;
-    while (count < q->limit) {
-        result = count == 0 ? reader_seek_below(r, KEY_WATCH, q->before, &key, &value)
-                            : mdb_cursor_get(r->cursor, &key, &value, MDB_PREV);
-        if (result != 0)
-            break;
-        if (!key_parse(key.mv_data, key.mv_size, &parts) || parts.kind != KEY_WATCH)
-            break;
-        if (parse_watch(value.mv_data, value.mv_size, &q->head[count]) < 0)
-            return reader_damaged(r, "the record of a watch", err);
-        count++;
-    }
-    return result != 0 && result != MDB_NOTFOUND ? reader_failed(r, result, err) : (long)count;
+    return record_get_info(r, RECORD_WATCH, watch_id, ret, err);
 }
 
 long watches_list(struct events_reader *r, uint32_t before, struct watch_head *ret, size_t limit,
                   struct error *err)
 {
-    struct request q = { .before = before, .head = ret, .limit = limit };
-    return reader_run(r, list_body, &q, err);
+    return record_list(r, RECORD_WATCH, before, ret, limit, err);
 }
 
 /* Events as their readers know them. */
@@ -241,12 +171,20 @@ static bool take_renumbered(void *user, const struct event *event)
     return n->take(n->user, &told);
 }
 
+struct request {
+    const char *watch_id;
+    uint64_t cursor;
+    struct watch_head *head;
+    events_take *take;
+    void *user;
+};
+
 static long read_body(struct events_reader *r, void *user, struct error *err)
 {
     const struct request *q = user;
     struct watch_head head;
     struct renumbering numbers = { q->take, q->user };
-    if (get_head(r, q->watch_id, &head, err) < 0)
+    if (record_find(r, RECORD_WATCH, q->watch_id, &head, err) < 0)
         return -1;
     uint64_t seq = q->cursor < head.base ? head.base : q->cursor;
     *q->head = head;
