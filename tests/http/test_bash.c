@@ -38,26 +38,26 @@ START_TEST(ends_are_told_in_both_forms)
     ck_assert_str_eq(member_text(result, "state"), "finished");
     ck_assert(json_is_null(json_object_get(result, "error")));
 
-    json_auto_t *shown = bash_tool(make_json("{s:s}", "command", ends[_i].command));
+    json_auto_t *shown = tool_call_here("run_bash", make_json("{s:s}", "command", ends[_i].command));
     _cleanup_buffer_ struct buffer text = BUFFER_INIT;
     buffer_printf(&text, "[Exit code: %lld]%s%s", ends[_i].returncode, ends[_i].out[0] ? "\n" : "",
                   ends[_i].out);
-    ck_assert_str_eq(bash_block(shown, 0), buffer_text(&text));
+    ck_assert_str_eq(tool_block(shown, 0), buffer_text(&text));
     ck_assert(!member_flag(shown, "isError"));
-    ck_assert_uint_eq(bash_blocks(shown), ends[_i].signal ? 2 : 1);
+    ck_assert_uint_eq(tool_blocks(shown), ends[_i].signal ? 2 : 1);
     if (ends[_i].signal)
-        ck_assert_ptr_nonnull(strstr(bash_block(shown, 1), ends[_i].signal));
+        ck_assert_ptr_nonnull(strstr(tool_block(shown, 1), ends[_i].signal));
 }
 END_TEST
 
 START_TEST(a_tool_needs_no_workspace)
 {
-    json_auto_t *shown = bash_tool_default(make_json("{s:s}", "command", "echo one > f; cat f"));
-    ck_assert_str_eq(bash_block(shown, 0), "[Exit code: 0]\none\n");
+    json_auto_t *shown = tool_call("run_bash", make_json("{s:s}", "command", "echo one > f; cat f"));
+    ck_assert_str_eq(tool_block(shown, 0), "[Exit code: 0]\none\n");
     char own[40];
     snprintf(own, sizeof own, "%s", member_text(json_object_get(shown, "structuredContent"), "workspace_id"));
-    json_auto_t *again = bash_tool_default(make_json("{s:s}", "command", "cat f"));
-    ck_assert_str_eq(bash_block(again, 0), "[Exit code: 0]\none\n");
+    json_auto_t *again = tool_call("run_bash", make_json("{s:s}", "command", "cat f"));
+    ck_assert_str_eq(tool_block(again, 0), "[Exit code: 0]\none\n");
     workspace_terminate(the, own);
 }
 END_TEST
@@ -71,10 +71,10 @@ START_TEST(a_text_names_all_that_reading_on_takes)
     } cases[] = { { "sleep 5", 0 }, { "for k in $(seq 200); do echo ok $k; done; echo end", 25 } };
     char own[40] = "";
     for (size_t k = 0; k < N_ELEMENTS(cases); k++) {
-        json_auto_t *shown = bash_tool_default(
-            make_json("{s:s, s:i}", "command", cases[k].command, "wait_seconds", cases[k].wait));
+        json_auto_t *shown = tool_call(
+            "run_bash", make_json("{s:s, s:i}", "command", cases[k].command, "wait_seconds", cases[k].wait));
         const json_t *result = json_object_get(shown, "structuredContent");
-        const char *notice = bash_block(shown, bash_blocks(shown) - 1);
+        const char *notice = tool_block(shown, tool_blocks(shown) - 1);
         snprintf(own, sizeof own, "%s", member_text(result, "workspace_id"));
         ck_assert_msg(strstr(notice, own) && strstr(notice, member_text(result, "exec_id")) &&
                           strstr(notice, "workspace_realtime_exec_events"),
@@ -89,11 +89,11 @@ START_TEST(folder_and_variables_are_the_calls)
     json_auto_t *result = bash_with(
         make_json("{s:s, s:s, s:{s:s}}", "command", "pwd; echo $WHO", "workdir", "/tmp", "env", "WHO", "me"));
     ck_assert_str_eq(member_text(result, "stdout"), "/tmp\nme\n");
-    json_auto_t *missing =
-        bash_tool(make_json("{s:s, s:s}", "command", "pwd", "workdir", "/workspace/no/such"));
+    json_auto_t *missing = tool_call_here(
+        "run_bash", make_json("{s:s, s:s}", "command", "pwd", "workdir", "/workspace/no/such"));
     ck_assert(member_flag(missing, "isError"));
-    ck_assert_ptr_nonnull(strstr(bash_block(missing, 0), "Error executing command: "));
-    ck_assert_ptr_nonnull(strstr(bash_block(missing, 0), "ENOENT"));
+    ck_assert_ptr_nonnull(strstr(tool_block(missing, 0), "Error executing command: "));
+    ck_assert_ptr_nonnull(strstr(tool_block(missing, 0), "ENOENT"));
     const json_t *structured = json_object_get(missing, "structuredContent");
     ck_assert_str_eq(member_text(structured, "state"), "failed");
     ck_assert(json_is_null(json_object_get(structured, "returncode")));
@@ -116,7 +116,7 @@ START_TEST(one_key_is_one_run)
 {
     static const char *const headers[] = { "Idempotency-Key: bash-once", NULL };
     char path[100], ids[2][40];
-    snprintf(path, sizeof path, "/api/workspaces/%s/bash", bash_ws);
+    snprintf(path, sizeof path, "/api/workspaces/%s/bash", ws);
     for (int k = 0; k < 2; k++) {
         struct http_options o = { .body = "{\"command\": \"echo x >> once; cat once\"}", .headers = headers };
         struct answer a = http_send(the, "POST", path, &o);
@@ -155,9 +155,10 @@ START_TEST(a_timeout_is_a_failed_call_that_keeps_what_was_written)
     ck_assert_int_eq(strncmp(member_text(result, "error"), why, strlen(why)), 0);
     ck_assert_ptr_nonnull(strstr(member_text(result, "error"), "all that it had started"));
     expect_none_left("sleep");
-    json_auto_t *shown = bash_tool(make_json("{s:s, s:i}", "command", stubborn, "timeout", 1));
+    json_auto_t *shown =
+        tool_call_here("run_bash", make_json("{s:s, s:i}", "command", stubborn, "timeout", 1));
     ck_assert(member_flag(shown, "isError"));
-    const char *text = bash_block(shown, 0);
+    const char *text = tool_block(shown, 0);
     ck_assert_int_eq(strncmp(text, why, strlen(why)), 0);
     ck_assert_ptr_nonnull(strstr(text, "increase timeout.\nbefore\nerr\n"));
     ck_assert_str_eq(member_text(json_object_get(shown, "structuredContent"), "stdout"), "before\nerr\n");
@@ -196,8 +197,8 @@ START_TEST(what_takes_longer_is_a_handle)
     ck_assert(json_is_null(json_object_get(result, "duration_ms")));
     ck_assert_str_eq(member_text(result, "stdout"), "first\n");
     char path[300];
-    snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/events?cursor=%lld&wait_seconds=20",
-             bash_ws, member_text(result, "exec_id"), member_number(result, "next_cursor"));
+    snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/events?cursor=%lld&wait_seconds=20", ws,
+             member_text(result, "exec_id"), member_number(result, "next_cursor"));
     json_auto_t *page = api(the, 200, "GET", path, NULL);
     ck_assert_str_eq(member_text(json_array_get(json_object_get(page, "events"), 0), "data"), "last\n");
     struct exec_log log;
@@ -206,14 +207,15 @@ START_TEST(what_takes_longer_is_a_handle)
     ck_assert_int_eq(member_number(log.exit, "returncode"), 5);
     exec_log_clear(&log);
 
-    json_auto_t *shown = bash_tool(make_json("{s:s, s:f}", "command", command, "wait_seconds", 0.7));
+    json_auto_t *shown =
+        tool_call_here("run_bash", make_json("{s:s, s:f}", "command", command, "wait_seconds", 0.7));
     const json_t *structured = json_object_get(shown, "structuredContent");
     const char *exec_id = member_text(structured, "exec_id");
     ck_assert(!member_flag(shown, "isError"));
-    ck_assert_int_eq(strncmp(bash_block(shown, 0), "[Still running: no exit code yet", 32), 0);
-    ck_assert_ptr_nonnull(strstr(bash_block(shown, 0), "]\nfirst\n"));
-    ck_assert_ptr_nonnull(strstr(bash_block(shown, 1), "workspace_realtime_exec_events"));
-    ck_assert_ptr_nonnull(strstr(bash_block(shown, 1), exec_id));
+    ck_assert_int_eq(strncmp(tool_block(shown, 0), "[Still running: no exit code yet", 32), 0);
+    ck_assert_ptr_nonnull(strstr(tool_block(shown, 0), "]\nfirst\n"));
+    ck_assert_ptr_nonnull(strstr(tool_block(shown, 1), "workspace_realtime_exec_events"));
+    ck_assert_ptr_nonnull(strstr(tool_block(shown, 1), exec_id));
     bash_log(structured, &log);
     exec_log_clear(&log);
 }
@@ -244,8 +246,7 @@ static void check_cut(const json_t *result, const char *shown, size_t length, co
     ck_assert_uint_gt(front, 10000);
     ck_assert_uint_gt(back, 10000);
     char path[300];
-    snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/events?cursor=%llu", bash_ws, id,
-             cursor);
+    snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s/events?cursor=%llu", ws, id, cursor);
     json_auto_t *page = api(the, 200, "GET", path, NULL);
     const char *next = member_text(json_array_get(json_object_get(page, "events"), 0), "data");
     const char *place = memmem(raw, size, next, strlen(next));
@@ -269,11 +270,11 @@ START_TEST(of_what_is_long_the_middle_is_left_out)
     const json_t *out = json_object_get(result, "stdout");
     check_cut(result, json_string_value(out), json_string_length(out), log.out, log.out_length);
     exec_log_clear(&log);
-    json_auto_t *shown =
-        bash_tool(make_json("{s:s, s:b, s:i}", "command", long_outputs[_i], "compact", 0, "timeout", 60));
+    json_auto_t *shown = tool_call_here(
+        "run_bash", make_json("{s:s, s:b, s:i}", "command", long_outputs[_i], "compact", 0, "timeout", 60));
     const json_t *structured = json_object_get(shown, "structuredContent");
     bash_log(structured, &log);
-    const char *text = bash_block(shown, 0) + strlen("[Exit code: 0]\n");
+    const char *text = tool_block(shown, 0) + strlen("[Exit code: 0]\n");
     check_cut(structured, text, strlen(text), log.out, log.out_length);
     ck_assert_str_eq(text, member_text(structured, "stdout"));
     exec_log_clear(&log);
@@ -297,7 +298,8 @@ START_TEST(binary_output_is_shown_and_kept)
     ck_assert_uint_eq(log.out_length, 6);
     ck_assert_mem_eq(log.out, "a\0b\377\376\n", 6);
     exec_log_clear(&log);
-    json_auto_t *shown = bash_tool(make_json("{s:s}", "command", "head -c 200000 /dev/urandom"));
+    json_auto_t *shown =
+        tool_call_here("run_bash", make_json("{s:s}", "command", "head -c 200000 /dev/urandom"));
     const json_t *out = json_object_get(json_object_get(shown, "structuredContent"), "stdout");
     ck_assert_ptr_nonnull(memmem(json_string_value(out), json_string_length(out), " lines left out: ", 17));
 }
@@ -310,7 +312,7 @@ int main(void)
     Suite *suite = suite_create("bash");
     TCase *c = tcase_create("bash");
     tcase_set_timeout(c, 120);
-    tcase_add_checked_fixture(c, bash_make_workspace, bash_end_workspace);
+    tcase_add_checked_fixture(c, ws_make, ws_end);
     tcase_add_loop_test(c, ends_are_told_in_both_forms, 0, N_ELEMENTS(ends));
     tcase_add_test(c, a_tool_needs_no_workspace);
     tcase_add_test(c, a_text_names_all_that_reading_on_takes);

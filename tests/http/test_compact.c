@@ -148,7 +148,7 @@ START_TEST(the_synchronous_exec_condenses_each_stream_when_asked)
     static const char command[] = "for k in $(seq 2000); do echo \"t/test_a.py::test_$k PASSED\"; "
                                   "echo \"epoch $k: saved\" >&2; done; echo 'E  wrong'; exit 1";
     char path[100];
-    snprintf(path, sizeof path, "/api/workspaces/%s/exec", bash_ws);
+    snprintf(path, sizeof path, "/api/workspaces/%s/exec", ws);
     json_auto_t *plain = api(the, 200, "POST", path, make_json("{s:s}", "command", command));
     ck_assert(!member_flag(plain, "condensed"));
     json_auto_t *result =
@@ -166,7 +166,7 @@ END_TEST
 START_TEST(long_work_holds_nobody_up)
 {
     char path[100];
-    snprintf(path, sizeof path, "/api/workspaces/%s", bash_ws);
+    snprintf(path, sizeof path, "/api/workspaces/%s", ws);
     pid_t children[6];
     for (int k = 0; k < 6; k++) {
         children[k] = fork();
@@ -203,7 +203,7 @@ int main(void)
     Suite *suite = suite_create("compact");
     TCase *c = tcase_create("compact");
     tcase_set_timeout(c, 120);
-    tcase_add_checked_fixture(c, bash_make_workspace, bash_end_workspace);
+    tcase_add_checked_fixture(c, ws_make, ws_end);
     tcase_add_test(c, redraws_are_folded_and_the_raw_bytes_stay);
     tcase_add_test(c, little_is_shown_as_it_is);
     tcase_add_loop_test(c, what_is_shown_is_condensed_and_errors_survive, 0, N_ELEMENTS(names));

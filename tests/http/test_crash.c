@@ -1,23 +1,11 @@
 /* Processes that are killed: what the house promises survives, and what ends is told. */
 #include "lib/base/buffer.h"
-#include "tests/support/suite.h"
+#include "tests/support/workspace_case.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-
-static char ws[40];
-
-static void make_workspace(void)
-{
-    workspace_create(the, NULL, ws);
-}
-
-static void end_workspace(void)
-{
-    workspace_terminate(the, ws);
-}
 
 static void wait_workers(size_t at_least)
 {
@@ -288,7 +276,7 @@ int main(void)
 {
     Suite *s = suite_create("crash");
     TCase *c = tcase_create("one workspace for each test");
-    tcase_add_checked_fixture(c, make_workspace, end_workspace);
+    tcase_add_checked_fixture(c, ws_make, ws_end);
     tcase_set_timeout(c, 90);
     tcase_add_test(c, all_workers_killed_while_a_command_prints);
     tcase_add_test(c, a_killed_keeper_loses_its_execs_and_nothing_else);

@@ -2,21 +2,9 @@
 #include "lib/base/buffer.h"
 #include "lib/base/ids.h"
 #include "lib/base/process.h"
-#include "tests/support/suite.h"
+#include "tests/support/workspace_case.h"
 
 #include <stdio.h>
-
-static char ws[40];
-
-static void make_workspace(void)
-{
-    workspace_create(the, NULL, ws);
-}
-
-static void end_workspace(void)
-{
-    workspace_terminate(the, ws);
-}
 
 START_TEST(first_output_is_read_while_the_command_runs)
 {
@@ -518,7 +506,7 @@ int main(void)
     static const char *const environment[] = { "WORKSPACE_LOG_LEVEL=debug", NULL };
     Suite *s = suite_create("exec");
     TCase *c = tcase_create("one workspace for each test");
-    tcase_add_checked_fixture(c, make_workspace, end_workspace);
+    tcase_add_checked_fixture(c, ws_make, ws_end);
     tcase_set_timeout(c, 240);
     tcase_add_test(c, first_output_is_read_while_the_command_runs);
     tcase_add_test(c, input_by_one_worker_is_read_by_another);

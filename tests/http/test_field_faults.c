@@ -64,7 +64,7 @@
 #include "lib/base/buffer.h"
 #include "lib/base/io.h"
 #include "tests/support/inside.h"
-#include "tests/support/suite.h"
+#include "tests/support/workspace_case.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -74,18 +74,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-static char ws[40];
-
-static void make_workspace(void)
-{
-    workspace_create(the, NULL, ws);
-}
-
-static void end_workspace(void)
-{
-    workspace_terminate(the, ws);
-}
 
 static void expect(const char *command, const char *output)
 {
@@ -521,7 +509,7 @@ int main(void)
 {
     Suite *s = suite_create("field faults");
     TCase *c = tcase_create("one workspace for each test");
-    tcase_add_checked_fixture(c, make_workspace, end_workspace);
+    tcase_add_checked_fixture(c, ws_make, ws_end);
     tcase_set_timeout(c, 90);
     tcase_add_test(c, redrawn_lines_stay_as_they_are);
     tcase_add_test(c, quick_deaths_lose_nothing);

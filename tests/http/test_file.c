@@ -1,7 +1,7 @@
 /* Files through a real web server and a real sandbox: as REST and as tools, what one writes and another
  * reads, what is refused, and that waiting bytes hold nobody up. */
 #include "lib/base/buffer.h"
-#include "tests/support/suite.h"
+#include "tests/support/workspace_case.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -9,117 +9,77 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static char ws[40];
-
-static void make_workspace(void)
-{
-    workspace_create(the, NULL, ws);
-}
-
-static void end_workspace(void)
-{
-    workspace_terminate(the, ws);
-}
-
-static const char *path_of(const char *rest)
-{
-    static char path[6000];
-    snprintf(path, sizeof path, "/api/workspaces/%s/%s", ws, rest);
-    return path;
-}
-
-static json_t *get(const char *rest)
-{
-    return api(the, 200, "GET", path_of(rest), NULL);
-}
-
-static json_t *post(const char *rest, json_t *body)
-{
-    return api(the, 200, "POST", path_of(rest), body);
-}
-
-static void refused(long status, const char *contains, const char *method, const char *rest, json_t *body)
-{
-    api_refused(the, status, contains, method, path_of(rest), body);
-}
-
-static void expect_output(const char *command, const char *out)
-{
-    struct exec_log log;
-    exec_run_command(the, ws, command, &log);
-    ck_assert_str_eq(log.out, out);
-    exec_log_clear(&log);
-}
-
 /* ---- REST ---- */
 
 START_TEST(what_is_written_is_there_and_read)
 {
-    json_auto_t *made = post("file", make_json("{s:s, s:s}", "filepath", "a/b.txt", "content", "one\ntwo\n"));
+    json_auto_t *made =
+        ws_post("file", make_json("{s:s, s:s}", "filepath", "a/b.txt", "content", "one\ntwo\n"));
     ck_assert(member_flag(made, "created"));
     ck_assert_int_eq(member_number(made, "size"), 8);
-    expect_output("cat a/b.txt; stat -c %a a/b.txt", "one\ntwo\n644\n");
-    json_auto_t *got = get("file?filepath=a/b.txt&offset=1&line_numbers=true");
+    ws_expect_output("cat a/b.txt; stat -c %a a/b.txt", "one\ntwo\n644\n");
+    json_auto_t *got = ws_get("file?filepath=a/b.txt&offset=1&line_numbers=true");
     ck_assert_str_eq(member_text(got, "content"), "     2\ttwo");
     ck_assert_str_eq(member_text(got, "hash"), member_text(made, "hash"));
-    refused(409, "exists already", "POST", "file",
-            make_json("{s:s, s:s}", "filepath", "/workspace/a/b.txt", "content", ""));
-    json_auto_t *again = post("file", make_json("{s:s, s:s, s:s}", "filepath", "a/b.txt", "content", "three",
-                                                "if_match", member_text(made, "hash")));
+    ws_refused(409, "exists already", "POST", "file",
+               make_json("{s:s, s:s}", "filepath", "/workspace/a/b.txt", "content", ""));
+    json_auto_t *again = ws_post("file", make_json("{s:s, s:s, s:s}", "filepath", "a/b.txt", "content",
+                                                   "three", "if_match", member_text(made, "hash")));
     ck_assert(!member_flag(again, "created"));
-    refused(422, "64 lowercase hex digits", "POST", "file",
-            make_json("{s:s, s:s, s:s}", "filepath", "a/b.txt", "content", "four", "if_match", "sha256:12"));
-    refused(422, "64 lowercase hex digits", "POST", "edit",
-            make_json("{s:s, s:[{s:s, s:s}], s:s}", "filepath", "a/b.txt", "edits", "old", "three", "new",
-                      "3", "if_match", "three"));
-    json_decref(post("file", make_json("{s:s, s:s, s:s}", "filepath", "a/b.txt", "content", "three",
-                                       "if_match", member_text(again, "hash") + strlen("sha256:"))));
-    json_decref(
-        post("edit", make_json("{s:s, s:[{s:s, s:s}], s:s}", "filepath", "a/b.txt", "edits", "old", "three",
-                               "new", "three", "if_match", member_text(again, "hash") + strlen("sha256:"))));
-    refused(409, member_text(again, "hash"), "POST", "file",
-            make_json("{s:s, s:s, s:s}", "filepath", "a/b.txt", "content", "four", "if_match",
-                      member_text(made, "hash")));
-    expect_output("cat a/b.txt; find . -name '.ws-*' | wc -l", "three0\n");
+    ws_refused(
+        422, "64 lowercase hex digits", "POST", "file",
+        make_json("{s:s, s:s, s:s}", "filepath", "a/b.txt", "content", "four", "if_match", "sha256:12"));
+    ws_refused(422, "64 lowercase hex digits", "POST", "edit",
+               make_json("{s:s, s:[{s:s, s:s}], s:s}", "filepath", "a/b.txt", "edits", "old", "three", "new",
+                         "3", "if_match", "three"));
+    json_decref(ws_post("file", make_json("{s:s, s:s, s:s}", "filepath", "a/b.txt", "content", "three",
+                                          "if_match", member_text(again, "hash") + strlen("sha256:"))));
+    json_decref(ws_post("edit", make_json("{s:s, s:[{s:s, s:s}], s:s}", "filepath", "a/b.txt", "edits", "old",
+                                          "three", "new", "three", "if_match",
+                                          member_text(again, "hash") + strlen("sha256:"))));
+    ws_refused(409, member_text(again, "hash"), "POST", "file",
+               make_json("{s:s, s:s, s:s}", "filepath", "a/b.txt", "content", "four", "if_match",
+                         member_text(made, "hash")));
+    ws_expect_output("cat a/b.txt; find . -name '.ws-*' | wc -l", "three0\n");
 }
 END_TEST
 
 START_TEST(problems_have_their_status)
 {
-    refused(404, "does not exist", "GET", "file?filepath=none", NULL);
-    refused(400, "'..' is not taken", "GET", "file?filepath=../../etc/passwd", NULL);
-    refused(400, "leads out of the workspace", "GET", "file?filepath=/etc/passwd", NULL);
-    refused(400, "is a folder", "GET", "file?filepath=.", NULL);
-    refused(422, "filepath", "GET", "file", NULL);
-    refused(400, "NUL", "GET", "file?filepath=a%00b", NULL);
-    refused(422, "NUL", "POST", "remove", make_json("{s:s%}", "path", "a\0b", (size_t)3));
-    expect_output("mkfifo f; ln -s /etc out; printf 'a\\0b' > bin", "");
-    refused(400, "is a FIFO", "GET", "file?filepath=f", NULL);
-    refused(400, "leads out", "GET", "files?path=out", NULL);
-    refused(400, "binary data", "GET", "file?filepath=bin", NULL);
-    refused(400, "is a FIFO", "POST", "file",
-            make_json("{s:s, s:s, s:b}", "filepath", "f", "content", "x", "create_only", 0));
+    ws_refused(404, "does not exist", "GET", "file?filepath=none", NULL);
+    ws_refused(400, "'..' is not taken", "GET", "file?filepath=../../etc/passwd", NULL);
+    ws_refused(400, "leads out of the workspace", "GET", "file?filepath=/etc/passwd", NULL);
+    ws_refused(400, "is a folder", "GET", "file?filepath=.", NULL);
+    ws_refused(422, "filepath", "GET", "file", NULL);
+    ws_refused(400, "NUL", "GET", "file?filepath=a%00b", NULL);
+    ws_refused(422, "NUL", "POST", "remove", make_json("{s:s%}", "path", "a\0b", (size_t)3));
+    ws_expect_output("mkfifo f; ln -s /etc out; printf 'a\\0b' > bin", "");
+    ws_refused(400, "is a FIFO", "GET", "file?filepath=f", NULL);
+    ws_refused(400, "leads out", "GET", "files?path=out", NULL);
+    ws_refused(400, "binary data", "GET", "file?filepath=bin", NULL);
+    ws_refused(400, "is a FIFO", "POST", "file",
+               make_json("{s:s, s:s, s:b}", "filepath", "f", "content", "x", "create_only", 0));
     size_t length = 5242881;
     char *large = malloc(length + 1);
     memset(large, 'x', length);
     large[length] = '\0';
-    refused(413, "by PUT /api/workspaces/{workspace_id}/raw", "POST", "file",
-            make_json("{s:s, s:s}", "filepath", "x", "content", large));
+    ws_refused(413, "by PUT /api/workspaces/{workspace_id}/raw", "POST", "file",
+               make_json("{s:s, s:s}", "filepath", "x", "content", large));
     large[length - 1] = '\0';
-    json_auto_t *most = post("file", make_json("{s:s, s:s}", "filepath", "x", "content", large));
+    json_auto_t *most = ws_post("file", make_json("{s:s, s:s}", "filepath", "x", "content", large));
     ck_assert_int_eq(member_number(most, "size"), 5242880);
     free(large);
-    expect_output("wc -c < x", "5242880\n");
+    ws_expect_output("wc -c < x", "5242880\n");
 }
 END_TEST
 
 START_TEST(a_folder_comes_in_pages)
 {
-    expect_output("mkdir d && cd d && mkdir sub .git && touch $(seq 1000 1999) .hidden", "");
+    ws_expect_output("mkdir d && cd d && mkdir sub .git && touch $(seq 1000 1999) .hidden", "");
     long long seen = 0;
     char rest[600] = "files?path=d&limit=300", last[64] = "";
     for (bool more = true; more;) {
-        json_auto_t *page = get(rest);
+        json_auto_t *page = ws_get(rest);
         size_t index;
         json_t *entry;
         ck_assert_int_eq(member_number(page, "total"), 1002);
@@ -135,7 +95,7 @@ START_TEST(a_folder_comes_in_pages)
             snprintf(rest, sizeof rest, "files?path=d&limit=300&cursor=%s", member_text(page, "next_cursor"));
     }
     ck_assert_int_eq(seen, 1002);
-    json_auto_t *most = get("files?path=d&limit=5000");
+    json_auto_t *most = ws_get("files?path=d&limit=5000");
     ck_assert_uint_eq(json_array_size(json_object_get(most, "entries")), 400);
     ck_assert(member_flag(most, "has_more"));
 }
@@ -143,23 +103,23 @@ END_TEST
 
 START_TEST(things_are_made_moved_and_removed)
 {
-    json_auto_t *made = post("directories", make_json("{s:s}", "path", "a/b"));
+    json_auto_t *made = ws_post("directories", make_json("{s:s}", "path", "a/b"));
     ck_assert(member_flag(made, "created"));
-    expect_output("echo x > a/b/f", "");
-    json_auto_t *moved = post("move", make_json("{s:s, s:s}", "source", "a/b/f", "destination", "c/g"));
+    ws_expect_output("echo x > a/b/f", "");
+    json_auto_t *moved = ws_post("move", make_json("{s:s, s:s}", "source", "a/b/f", "destination", "c/g"));
     ck_assert_str_eq(member_text(moved, "destination"), "c/g");
-    refused(409, "recursive", "POST", "remove", make_json("{s:s}", "path", "c"));
-    json_auto_t *gone = post("remove", make_json("{s:s, s:b}", "path", "c", "recursive", 1));
+    ws_refused(409, "recursive", "POST", "remove", make_json("{s:s}", "path", "c"));
+    json_auto_t *gone = ws_post("remove", make_json("{s:s, s:b}", "path", "c", "recursive", 1));
     ck_assert(member_flag(gone, "removed"));
-    expect_output("find a c 2>/dev/null | sort", "a\na/b\n");
+    ws_expect_output("find a c 2>/dev/null | sort", "a\na/b\n");
 }
 END_TEST
 
 START_TEST(a_stopped_workspace_starts_for_a_file)
 {
-    json_decref(post("file", make_json("{s:s, s:s}", "filepath", "kept", "content", "kept")));
-    json_decref(post("stop", json_object()));
-    json_auto_t *got = get("file?filepath=kept");
+    json_decref(ws_post("file", make_json("{s:s, s:s}", "filepath", "kept", "content", "kept")));
+    json_decref(ws_post("stop", json_object()));
+    json_auto_t *got = ws_get("file?filepath=kept");
     ck_assert_str_eq(member_text(got, "content"), "kept");
 }
 END_TEST
@@ -173,15 +133,15 @@ START_TEST(a_command_that_kills_calls_harms_only_them)
         char body[100];
         snprintf(body, sizeof body, "{\"filepath\": \"f%d\", \"content\": \"x\"}", i);
         struct http_options o = { .body = body };
-        struct answer a = http_send(the, "POST", path_of("file"), &o);
+        struct answer a = http_send(the, "POST", ws_path("file"), &o);
         ck_assert_msg(a.status == 200 || a.status == 503, "%ld %s", a.status, a.body);
         answer_clear(&a);
     }
     char cancel[120];
     snprintf(cancel, sizeof cancel, "realtime-execs/%s/cancel", ex);
-    json_decref(post(cancel, make_json("{s:s, s:b}", "signal_name", "KILL", "tree", 1)));
-    json_decref(post("file", make_json("{s:s, s:s}", "filepath", "after", "content", "x")));
-    expect_output("ls -a | grep -c '^[.]ws-'", "0\n");
+    json_decref(ws_post(cancel, make_json("{s:s, s:b}", "signal_name", "KILL", "tree", 1)));
+    json_decref(ws_post("file", make_json("{s:s, s:s}", "filepath", "after", "content", "x")));
+    ws_expect_output("ls -a | grep -c '^[.]ws-'", "0\n");
 }
 END_TEST
 
@@ -194,22 +154,22 @@ END_TEST
 
 START_TEST(an_edit_is_made_whole_or_not_at_all)
 {
-    json_decref(post("file", make_json("{s:s, s:s}", "filepath", "a.py", "content",
-                                       "def f():\n    return 1\n\n\ndef g():\n    return 2\n")));
-    json_auto_t *dry = post("edit", make_json("{s:s, s:[{s:s, s:s}], s:b}", "filepath", "a.py", "edits",
-                                              "old", "return 1", "new", "return 10", "dry_run", 1));
+    json_decref(ws_post("file", make_json("{s:s, s:s}", "filepath", "a.py", "content",
+                                          "def f():\n    return 1\n\n\ndef g():\n    return 2\n")));
+    json_auto_t *dry = ws_post("edit", make_json("{s:s, s:[{s:s, s:s}], s:b}", "filepath", "a.py", "edits",
+                                                 "old", "return 1", "new", "return 10", "dry_run", 1));
     ck_assert(member_flag(dry, "changed") && member_flag(dry, "dry_run"));
-    refused(400, "NOT written", "POST", "edit",
-            make_json("{s:s, s:[{s:s, s:s}, {s:s, s:s}]}", "filepath", "a.py", "edits", "old", "return 1",
-                      "new", "return 10", "old", "return 2", "new", "return ("));
-    expect_output("grep return a.py", "    return 1\n    return 2\n");
+    ws_refused(400, "NOT written", "POST", "edit",
+               make_json("{s:s, s:[{s:s, s:s}, {s:s, s:s}]}", "filepath", "a.py", "edits", "old", "return 1",
+                         "new", "return 10", "old", "return 2", "new", "return ("));
+    ws_expect_output("grep return a.py", "    return 1\n    return 2\n");
     json_auto_t *done =
-        post("edit", make_json("{s:s, s:[{s:s, s:s}, {s:s, s:s}]}", "filepath", "a.py", "edits", "old",
-                               "return 1", "new", "return 10", "old", "  return   2", "new", "return 20"));
+        ws_post("edit", make_json("{s:s, s:[{s:s, s:s}, {s:s, s:s}]}", "filepath", "a.py", "edits", "old",
+                                  "return 1", "new", "return 10", "old", "  return   2", "new", "return 20"));
     ck_assert_int_eq(member_number(done, "exact"), 1);
     ck_assert_int_eq(member_number(done, "fuzzy"), 1);
     ck_assert_str_eq(member_text(done, "validated"), "true");
-    expect_output("python3 -c 'import a; print(a.f(), a.g())'", "10 20\n");
+    ws_expect_output("python3 -c 'import a; print(a.f(), a.g())'", "10 20\n");
 }
 END_TEST
 
@@ -225,7 +185,7 @@ static struct answer raw(const char *method, const char *query, const char *head
                               .content_type = "application/octet-stream" };
     char rest[400];
     snprintf(rest, sizeof rest, "raw?path=%s", query);
-    return http_send(the, method, path_of(rest), &o);
+    return http_send(the, method, ws_path(rest), &o);
 }
 
 static void expect_raw(long status, const char *body, const char *query, const char *header)
@@ -258,7 +218,7 @@ START_TEST(bytes_go_up_and_down_as_they_are)
     ck_assert_str_eq(etag, expected);
     snprintf(command, sizeof command, "echo sha256:$(sha256sum < up/big | cut -d' ' -f1)");
     snprintf(expected, sizeof expected, "%s\n", member_text(up.json, "hash"));
-    expect_output(command, expected);
+    ws_expect_output(command, expected);
     answer_clear(&up);
     answer_clear(&down);
     free(bytes);
@@ -303,13 +263,13 @@ START_TEST(ranges_and_conditions_are_honoured)
     expect_raw(200, "new", "f", NULL);
     expect_raw(404, NULL, "none", NULL);
     expect_raw(400, NULL, "../f", NULL);
-    expect_output("ls -a | grep -c '^[.]ws-'", "0\n");
+    ws_expect_output("ls -a | grep -c '^[.]ws-'", "0\n");
 }
 END_TEST
 
 START_TEST(a_refused_upload_is_read_away)
 {
-    expect_output("mkfifo f", "");
+    ws_expect_output("mkfifo f", "");
     struct answer up = raw("PUT", "f", NULL, "x", 1);
     ck_assert_int_eq(up.status, 400);
     answer_clear(&up);
@@ -330,8 +290,8 @@ static pid_t download_slowly(const char *to)
 {
     char url[8000], authorization[200];
     struct stat stat;
-    expect_output("truncate -s 300M big", "");
-    snprintf(url, sizeof url, "%s%s", instance_url(the), path_of("raw?path=big"));
+    ws_expect_output("truncate -s 300M big", "");
+    snprintf(url, sizeof url, "%s%s", instance_url(the), ws_path("raw?path=big"));
     snprintf(authorization, sizeof authorization, "Authorization: Bearer %s", instance_token(the));
     pid_t pid = fork();
     if (pid == 0) {
@@ -363,10 +323,10 @@ START_TEST(a_client_that_goes_ends_its_download)
     char to[300];
     snprintf(to, sizeof to, "%s/download", instance_state(the));
     pid_t pid = download_slowly(to);
-    expect_output("pgrep -c ws-files", "1\n");
+    ws_expect_output("pgrep -c ws-files", "1\n");
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    expect_output(
+    ws_expect_output(
         "for i in $(seq 100); do pgrep ws-files >/dev/null || break; sleep 0.1; done; pgrep -c ws-files; "
         "true",
         "0\n");
@@ -376,56 +336,33 @@ END_TEST
 
 /* ---- tools ---- */
 
-static json_t *call_tool(const char *name, json_t *arguments)
-{
-    static const char *const headers[] = { "Accept: application/json, text/event-stream",
-                                           "MCP-Protocol-Version: 2025-06-18", NULL };
-    json_t *message = make_json("{s:s, s:i, s:s, s:{s:s, s:o}}", "jsonrpc", "2.0", "id", 1, "method",
-                                "tools/call", "params", "name", name, "arguments", arguments);
-    char *body = json_dumps(message, 0);
-    struct http_options o = { .body = body, .headers = headers, .unchecked = true };
-    struct answer a = http_send(the, "POST", "/mcp", &o);
-    ck_assert_msg(a.status == 200, "%ld %.300s", a.status, a.body);
-    json_t *result = json_incref(json_object_get(a.json, "result"));
-    ck_assert_msg(result != NULL, "%.300s", a.body);
-    free(body);
-    json_decref(message);
-    answer_clear(&a);
-    return result;
-}
-
-static const char *block(const json_t *result, size_t index)
-{
-    return member_text(json_array_get(json_object_get(result, "content"), index), "text");
-}
-
 START_TEST(tools_answer_in_plain_text_and_need_no_workspace)
 {
-    json_auto_t *made = call_tool("write_file", make_json("{s:s, s:s, s:b}", "filepath", "t/é.py", "content",
+    json_auto_t *made = tool_call("write_file", make_json("{s:s, s:s, s:b}", "filepath", "t/é.py", "content",
                                                           "print(1)\nprint(2)\n", "create_only", 0));
-    ck_assert_str_eq(block(made, 0), "Successfully wrote 18 bytes to t/é.py");
+    ck_assert_str_eq(tool_block(made, 0), "Successfully wrote 18 bytes to t/é.py");
     const char *hash = member_text(json_object_get(made, "structuredContent"), "hash");
     char told[100];
     snprintf(told, sizeof told, "[hash %s]", hash); /* for who reads text alone */
-    ck_assert_str_eq(block(made, 1), told);
-    json_auto_t *read = call_tool("read_file", make_json("{s:s, s:i}", "filepath", "t/é.py", "limit", 1));
-    ck_assert_str_eq(block(read, 0), "print(1)");
-    ck_assert_str_eq(block(read, 1), "[lines 1-1 of 2; go on with offset 1]");
-    ck_assert_str_eq(block(read, 2), told);
+    ck_assert_str_eq(tool_block(made, 1), told);
+    json_auto_t *read = tool_call("read_file", make_json("{s:s, s:i}", "filepath", "t/é.py", "limit", 1));
+    ck_assert_str_eq(tool_block(read, 0), "print(1)");
+    ck_assert_str_eq(tool_block(read, 1), "[lines 1-1 of 2; go on with offset 1]");
+    ck_assert_str_eq(tool_block(read, 2), told);
     const json_t *structured = json_object_get(read, "structuredContent");
     ck_assert_int_eq(member_number(structured, "total_lines"), 2);
-    json_auto_t *listed = call_tool("list_directory", make_json("{s:s}", "path", "t"));
-    ck_assert_str_eq(block(listed, 0), "[F] é.py");
+    json_auto_t *listed = tool_call("list_directory", make_json("{s:s}", "path", "t"));
+    ck_assert_str_eq(tool_block(listed, 0), "[F] é.py");
     json_auto_t *edited =
-        call_tool("search_and_replace", make_json("{s:s, s:[{s:s, s:s}]}", "filepath", "t/é.py", "edits",
+        tool_call("search_and_replace", make_json("{s:s, s:[{s:s, s:s}]}", "filepath", "t/é.py", "edits",
                                                   "old", "print(2)", "new", "print(3)"));
     ck_assert_str_eq(
-        block(edited, 0),
+        tool_block(edited, 0),
         "Successfully applied 1 edits (1 exact, 0 fuzzy-matched) to 't/é.py':\n\n--- a/t/é.py\n+++ "
         "b/t/é.py\n@@ -1,2 +1,2 @@\n print(1)\n-print(2)\n+print(3)\n");
-    json_auto_t *empty = call_tool("directory_create", make_json("{s:s}", "path", "t/empty"));
-    json_auto_t *none = call_tool("list_directory", make_json("{s:s}", "path", "t/empty"));
-    ck_assert_str_eq(block(none, 0), "Directory is empty.");
+    json_auto_t *empty = tool_call("directory_create", make_json("{s:s}", "path", "t/empty"));
+    json_auto_t *none = tool_call("list_directory", make_json("{s:s}", "path", "t/empty"));
+    ck_assert_str_eq(tool_block(none, 0), "Directory is empty.");
     /* All of them used one workspace, which is there for REST too. */
     json_auto_t *named = api(the, 200, "GET", "/api/workspaces", NULL);
     size_t index, count = 0;
@@ -439,29 +376,29 @@ END_TEST
 
 START_TEST(an_image_is_an_image)
 {
-    expect_output("printf '\\211PNG\\r\\n\\032\\n1234' > p.png", "");
+    ws_expect_output("printf '\\211PNG\\r\\n\\032\\n1234' > p.png", "");
     json_auto_t *result =
-        call_tool("read_file", make_json("{s:s, s:s}", "workspace_id", ws, "filepath", "p.png"));
+        tool_call("read_file", make_json("{s:s, s:s}", "workspace_id", ws, "filepath", "p.png"));
     const json_t *image = json_array_get(json_object_get(result, "content"), 0);
     ck_assert_str_eq(member_text(image, "type"), "image");
     ck_assert_str_eq(member_text(image, "mimeType"), "image/png");
     ck_assert_str_eq(member_text(image, "data"), "iVBORw0KGgoxMjM0");
     ck_assert(json_is_null(json_object_get(json_object_get(result, "structuredContent"), "data_base64")));
-    json_auto_t *rest = get("file?filepath=p.png");
+    json_auto_t *rest = ws_get("file?filepath=p.png");
     ck_assert_str_eq(member_text(rest, "data_base64"), "iVBORw0KGgoxMjM0");
 }
 END_TEST
 
 START_TEST(a_tools_answer_holds_its_bound)
 {
-    expect_output("seq 1 200000 | sed 's/.*/\"&\" \\\\ é &/' > long", "");
-    json_auto_t *result = call_tool(
+    ws_expect_output("seq 1 200000 | sed 's/.*/\"&\" \\\\ é &/' > long", "");
+    json_auto_t *result = tool_call(
         "read_file", make_json("{s:s, s:s, s:i}", "workspace_id", ws, "filepath", "long", "limit", 150000));
     char *text = json_dumps(result, JSON_COMPACT);
     ck_assert_uint_le(strlen(text), 90000);
     ck_assert_uint_ge(strlen(text), 80000);
     free(text);
-    struct answer a = http_send(the, "GET", path_of("file?filepath=long&limit=150000"), NULL);
+    struct answer a = http_send(the, "GET", ws_path("file?filepath=long&limit=150000"), NULL);
     ck_assert_uint_le(a.length, 90000);
     ck_assert_uint_ge(a.length, 85000);
     answer_clear(&a);
@@ -474,7 +411,7 @@ int main(void)
                                                NULL };
     Suite *suite = suite_create("file");
     TCase *tests = tcase_create("file");
-    tcase_add_checked_fixture(tests, make_workspace, end_workspace);
+    tcase_add_checked_fixture(tests, ws_make, ws_end);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, what_is_written_is_there_and_read);
     tcase_add_test(tests, problems_have_their_status);

@@ -1,22 +1,10 @@
 /* Nothing of the host but the written list is readable in a sandbox; nothing outside /workspace,
  * /home/workspace and the tmpfs is writable. */
-#include "tests/support/suite.h"
+#include "tests/support/workspace_case.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-static char ws[40];
-
-static void make_workspace(void)
-{
-    workspace_create(the, NULL, ws);
-}
-
-static void end_workspace(void)
-{
-    workspace_terminate(the, ws);
-}
 
 static void run(const char *command, struct exec_log *log)
 {
@@ -214,7 +202,7 @@ int main(void)
 {
     Suite *s = suite_create("isolation");
     TCase *c = tcase_create("one workspace for each test");
-    tcase_add_checked_fixture(c, make_workspace, end_workspace);
+    tcase_add_checked_fixture(c, ws_make, ws_end);
     tcase_set_timeout(c, 60);
     tcase_add_test(c, only_the_written_list_is_there);
     tcase_add_test(c, host_state_token_and_others_are_out_of_sight);

@@ -1,30 +1,9 @@
 /* Names of files that are no UTF-8: shown, told exactly, and addressed again by what was told. */
 #include "lib/base/buffer.h"
-#include "tests/support/suite.h"
+#include "tests/support/workspace_case.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static char ws[40];
-
-static void setup(void)
-{
-    workspace_create(the, NULL, ws);
-}
-
-static void teardown(void)
-{
-    workspace_terminate(the, ws);
-}
-
-static const char *path_of(const char *rest)
-{
-    static char path[4][6000];
-    static int next;
-    char *to = path[next++ & 3];
-    snprintf(to, sizeof path[0], "/api/workspaces/%s/%s", ws, rest);
-    return to;
-}
 
 /* A path as a parameter: the words that every operation takes, from what an answer told. */
 static char *words(const char *base64)
@@ -54,64 +33,51 @@ static char *in_query(const char *before, const char *text)
     return to;
 }
 
-static json_t *post(const char *rest, json_t *body)
-{
-    return api(the, 200, "POST", path_of(rest), body);
-}
-
-static void run(const char *command, const char *expected)
-{
-    struct exec_log log;
-    exec_run_command(the, ws, command, &log);
-    ck_assert_msg(strcmp(log.out, expected) == 0, "%s: %s %s", command, log.out, log.err);
-    exec_log_clear(&log);
-}
-
 /* The only entry of a folder. */
 static json_t *only_entry(const char *folder)
 {
-    json_auto_t *list = api(the, 200, "GET", path_of(in_query("files?path=", folder)), NULL);
+    json_auto_t *list = ws_get(in_query("files?path=", folder));
     ck_assert_uint_eq(json_array_size(json_object_get(list, "entries")), 1);
     return json_incref(json_array_get(json_object_get(list, "entries"), 0));
 }
 
 static void expect_content(const char *path, const char *content)
 {
-    json_auto_t *got = api(the, 200, "GET", path_of(in_query("file?filepath=", path)), NULL);
+    json_auto_t *got = ws_get(in_query("file?filepath=", path));
     ck_assert_str_eq(member_text(got, "content"), content);
 }
 
 START_TEST(a_name_goes_round)
 {
-    run("printf one > $'na\\xffme'", "");
+    ws_expect_output("printf one > $'na\\xffme'", "");
     json_auto_t *entry = only_entry(".");
     ck_assert_str_eq(member_text(entry, "name"), "na\xef\xbf\xbdme");
     ck_assert_str_eq(member_text(entry, "name_base64"), "bmH/bWU=");
     ck_assert_str_eq(member_text(entry, "path_base64"), "bmH/bWU=");
     const char *path = words(member_text(entry, "path_base64"));
     expect_content(path, "one");
-    json_decref(
-        post("file", make_json("{s:s, s:s, s:b}", "filepath", path, "content", "two\n", "create_only", 0)));
-    run("cat $'na\\xffme'", "two\n");
-    json_decref(post(
+    json_decref(ws_post(
+        "file", make_json("{s:s, s:s, s:b}", "filepath", path, "content", "two\n", "create_only", 0)));
+    ws_expect_output("cat $'na\\xffme'", "two\n");
+    json_decref(ws_post(
         "edit", make_json("{s:s, s:[{s:s, s:s}]}", "filepath", path, "edits", "old", "two", "new", "three")));
-    run("cat $'na\\xffme'; ls | wc -l", "three\n1\n");
+    ws_expect_output("cat $'na\\xffme'; ls | wc -l", "three\n1\n");
     json_auto_t *moved =
-        post("move", make_json("{s:s, s:s}", "source", path, "destination", words_of("d\xfe/x\xfdy")));
+        ws_post("move", make_json("{s:s, s:s}", "source", path, "destination", words_of("d\xfe/x\xfdy")));
     ck_assert_str_eq(member_text(moved, "source_base64"), "bmH/bWU=");
     ck_assert_str_eq(member_text(moved, "destination"), "d\xef\xbf\xbd/x\xef\xbf\xbdy");
     expect_content(words(member_text(moved, "destination_base64")), "three");
     /* A name that is UTF-8 itself, in a folder that is none. */
-    run("printf plain > $'d\\xfe/plain'; rm $'d\\xfe/x\\xfdy'", "");
+    ws_expect_output("printf plain > $'d\\xfe/plain'; rm $'d\\xfe/x\\xfdy'", "");
     json_auto_t *folder = only_entry(".");
     json_auto_t *plain = only_entry(words(member_text(folder, "path_base64")));
     ck_assert_str_eq(member_text(plain, "name"), "plain");
     ck_assert(json_is_null(json_object_get(plain, "name_base64")));
     expect_content(words(member_text(plain, "path_base64")), "plain");
-    json_auto_t *removed = post(
+    json_auto_t *removed = ws_post(
         "remove", make_json("{s:s, s:b}", "path", words(member_text(folder, "path_base64")), "recursive", 1));
     ck_assert_str_eq(member_text(removed, "path_base64"), member_text(folder, "path_base64"));
-    run("ls -A | wc -l", "0\n");
+    ws_expect_output("ls -A | wc -l", "0\n");
 }
 END_TEST
 
@@ -119,58 +85,57 @@ START_TEST(bytes_go_there_too)
 {
     const char *path = words_of("r\xc3(/raw\xff");
     struct http_options up = { .body = "0123456789", .content_type = "application/octet-stream" };
-    struct answer a = http_send(the, "PUT", path_of(in_query("raw?path=", path)), &up);
+    struct answer a = http_send(the, "PUT", ws_path(in_query("raw?path=", path)), &up);
     ck_assert_msg(a.status == 200, "%ld %s", a.status, a.body);
     ck_assert_str_eq(words(member_text(a.json, "path_base64")), path);
     answer_clear(&a);
     struct http_options o = { .unchecked = true };
-    a = http_send(the, "GET", path_of(in_query("raw?path=", path)), &o);
+    a = http_send(the, "GET", ws_path(in_query("raw?path=", path)), &o);
     ck_assert_str_eq(a.body, "0123456789");
     answer_clear(&a);
-    a = http_send(the, "HEAD", path_of(in_query("raw?path=", path)), &o);
+    a = http_send(the, "HEAD", ws_path(in_query("raw?path=", path)), &o);
     ck_assert_int_eq(a.status, 200);
     answer_clear(&a);
     /* A query's + is a blank: the other alphabet of base64 needs no escapes, and padding may be left out. */
-    a = http_send(the, "GET", path_of("raw?path=base64:csMoL3Jhd_8"), &o);
+    a = http_send(the, "GET", ws_path("raw?path=base64:csMoL3Jhd_8"), &o);
     ck_assert_msg(a.status == 200, "%ld %s", a.status, a.body);
     answer_clear(&a);
     /* What the name says of the content is heeded. */
-    api_refused(the, 400, "NOT written", "POST", path_of("file"),
-                make_json("{s:s, s:s}", "filepath", words_of("x\xff.json"), "content", "{"));
-    json_auto_t *made = post("directories", make_json("{s:s}", "path", words_of("m\xff")));
+    ws_refused(400, "NOT written", "POST", "file",
+               make_json("{s:s, s:s}", "filepath", words_of("x\xff.json"), "content", "{"));
+    json_auto_t *made = ws_post("directories", make_json("{s:s}", "path", words_of("m\xff")));
     ck_assert_str_eq(member_text(made, "path_base64"), "bf8=");
-    run("[ -d $'m\\xff' ] && stat -c %s $'r\\xc3(/raw\\xff'", "10\n");
+    ws_expect_output("[ -d $'m\\xff' ] && stat -c %s $'r\\xc3(/raw\\xff'", "10\n");
 }
 END_TEST
 
 START_TEST(searches_tell_what_is_taken)
 {
-    run("mkdir $'d\\xfe'; echo needle > $'d\\xfe/a\\xff.txt'", "");
-    json_auto_t *found = api(the, 200, "GET", path_of("search?pattern=*.txt"), NULL);
+    ws_expect_output("mkdir $'d\\xfe'; echo needle > $'d\\xfe/a\\xff.txt'", "");
+    json_auto_t *found = ws_get("search?pattern=*.txt");
     const json_t *match = json_array_get(json_object_get(found, "matches"), 0);
     expect_content(words(member_text(match, "path_base64")), "needle");
-    json_auto_t *hits = api(the, 200, "GET", path_of("grep?pattern=needle"), NULL);
+    json_auto_t *hits = ws_get("grep?pattern=needle");
     const json_t *file = json_array_get(json_object_get(hits, "files"), 0);
     expect_content(words(member_text(file, "path_base64")), "needle");
-    json_auto_t *below =
-        api(the, 200, "GET", path_of(in_query("grep?pattern=needle&path=", words_of("d\xfe"))), NULL);
+    json_auto_t *below = ws_get(in_query("grep?pattern=needle&path=", words_of("d\xfe")));
     ck_assert_uint_eq(json_array_size(json_object_get(below, "files")), 1);
 }
 END_TEST
 
 START_TEST(what_begins_so_itself_is_reached)
 {
-    run("printf x > 'base64:YQ=='; printf y > a; mkdir base64:; printf z > base64:/f", "");
+    ws_expect_output("printf x > 'base64:YQ=='; printf y > a; mkdir base64:; printf z > base64:/f", "");
     expect_content("./base64:YQ==", "x");
     expect_content("base64:YQ==", "y");
     expect_content("/workspace/base64:/f", "z");
-    json_auto_t *list = api(the, 200, "GET", path_of("files"), NULL);
+    json_auto_t *list = ws_get("files");
     const json_t *entries = json_object_get(list, "entries");
     ck_assert_uint_eq(json_array_size(entries), 3);
     ck_assert(json_is_null(json_object_get(json_array_get(entries, 2), "path_base64")));
     /* What is found in a folder of that name is found. */
-    run("ln -s /workspace/base64: 'base64:/Zg=='", "");
-    json_auto_t *inside = api(the, 200, "GET", path_of(in_query("files?path=", "./base64:")), NULL);
+    ws_expect_output("ln -s /workspace/base64: 'base64:/Zg=='", "");
+    json_auto_t *inside = ws_get(in_query("files?path=", "./base64:"));
     ck_assert(member_flag(json_array_get(json_object_get(inside, "entries"), 0), "directory"));
 }
 END_TEST
@@ -178,17 +143,15 @@ END_TEST
 START_TEST(it_leads_nowhere_else)
 {
     static const char *const outside[] = { "../f", "/etc/passwd", "d/../../f", "link/passwd", "" };
-    run("mkdir d; ln -s /etc link", "");
+    ws_expect_output("mkdir d; ln -s /etc link", "");
     for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
-        api_refused(the, 400, "", "GET", path_of(in_query("file?filepath=", words_of(outside[i]))), NULL);
-        api_refused(the, 400, "", "POST", path_of("remove"),
-                    make_json("{s:s}", "path", words_of(outside[i])));
+        ws_refused(400, "", "GET", in_query("file?filepath=", words_of(outside[i])), NULL);
+        ws_refused(400, "", "POST", "remove", make_json("{s:s}", "path", words_of(outside[i])));
     }
     static const char *const broken[] = { "base64:%", "base64:YQ=", "base64:Y",
                                           "base64:YQ==YQ==", "base64:YQBi" };
     for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++)
-        api_refused(the, 400, "no base64 of a path", "GET", path_of(in_query("file?filepath=", broken[i])),
-                    NULL);
+        ws_refused(400, "no base64 of a path", "GET", in_query("file?filepath=", broken[i]), NULL);
 }
 END_TEST
 
@@ -199,7 +162,7 @@ int main(void)
     Suite *s = suite_create("names");
     TCase *c = tcase_create("names");
     tcase_set_timeout(c, 60);
-    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_checked_fixture(c, ws_make, ws_end);
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
         tcase_add_test(c, tests[i]);
     suite_add_tcase(s, c);

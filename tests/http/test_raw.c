@@ -1,20 +1,8 @@
 /* Bytes of files as HTTP has them (RFC 9110): HEAD, tags and conditions, ranges. */
-#include "tests/support/suite.h"
+#include "tests/support/workspace_case.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static char ws[40];
-
-static void setup(void)
-{
-    workspace_create(the, NULL, ws);
-}
-
-static void teardown(void)
-{
-    workspace_terminate(the, ws);
-}
 
 static struct answer raw(const char *method, const char *path, const char *header, const char *header2,
                          const char *body)
@@ -296,7 +284,7 @@ int main(void)
     Suite *s = suite_create("raw");
     TCase *c = tcase_create("raw");
     tcase_set_timeout(c, 60);
-    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_checked_fixture(c, ws_make, ws_end);
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
         tcase_add_test(c, tests[i]);
     suite_add_tcase(s, c);

@@ -51,14 +51,13 @@ START_TEST(what_it_says_runs_and_is_told)
     ck_assert_str_eq(member_text(result, "stdout"), cases[_i].out);
     const char *told = json_string_value(json_object_get(result, "rewritten_command"));
     ck_assert_msg(rewritten ? told && strcmp(told, rewritten) == 0 : !told, "told: %s", told ? told : "null");
-    json_auto_t *shown =
-        bash_tool(make_json("{s:s, s:{s:s}}", "command", cases[_i].command, "env", "WHO", "me"));
-    ck_assert_uint_eq(bash_blocks(shown), rewritten ? 2 : 1);
+    json_auto_t *shown = tool_call_here(
+        "run_bash", make_json("{s:s, s:{s:s}}", "command", cases[_i].command, "env", "WHO", "me"));
+    ck_assert_uint_eq(tool_blocks(shown), rewritten ? 2 : 1);
     if (rewritten)
-        ck_assert_ptr_nonnull(strstr(bash_block(shown, 1), rewritten));
+        ck_assert_ptr_nonnull(strstr(tool_block(shown, 1), rewritten));
     char path[200];
-    snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s", bash_ws,
-             member_text(result, "exec_id"));
+    snprintf(path, sizeof path, "/api/workspaces/%s/realtime-execs/%s", ws, member_text(result, "exec_id"));
     json_auto_t *status = api(the, 200, "GET", path, NULL);
     ck_assert_str_eq(member_text(status, "command"), cases[_i].command);
 }
@@ -71,7 +70,7 @@ START_TEST(a_call_may_do_without_it)
     ck_assert_str_eq(member_text(result, "stdout"), "x\n");
     ck_assert(json_is_null(json_object_get(result, "rewritten_command")));
     struct exec_log log; /* nor does it touch the other ways to run a command */
-    exec_run_command(the, bash_ws, "echo x", &log);
+    exec_run_command(the, ws, "echo x", &log);
     ck_assert_str_eq(log.out, "x\n");
     exec_log_clear(&log);
 }
@@ -119,8 +118,8 @@ START_TEST(a_long_answer_is_told_within_the_bound)
     json_auto_t *result = bash("echo x");
     const char *told = json_string_value(json_object_get(result, "rewritten_command"));
     ck_assert(told && strlen(told) > 3900);
-    json_auto_t *shown = bash_tool(make_json("{s:s}", "command", "echo x"));
-    ck_assert_ptr_nonnull(strstr(bash_block(shown, 0), "lines left out"));
+    json_auto_t *shown = tool_call_here("run_bash", make_json("{s:s}", "command", "echo x"));
+    ck_assert_ptr_nonnull(strstr(tool_block(shown, 0), "lines left out"));
 }
 END_TEST
 
@@ -130,7 +129,7 @@ int main(void)
     Suite *suite = suite_create("rtk");
     TCase *c = tcase_create("rtk");
     tcase_set_timeout(c, 120);
-    tcase_add_checked_fixture(c, bash_make_workspace, bash_end_workspace);
+    tcase_add_checked_fixture(c, ws_make, ws_end);
     tcase_add_loop_test(c, what_it_says_runs_and_is_told, 0, N_ELEMENTS(cases));
     tcase_add_test(c, a_call_may_do_without_it);
     tcase_add_loop_test(c, one_that_hangs_is_killed, 0, N_ELEMENTS(hangs));

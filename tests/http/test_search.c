@@ -2,40 +2,11 @@
  * with which status, and that neither a command nor a setting of the sandbox stands in for ripgrep. */
 #include "lib/base/buffer.h"
 #include "tests/support/fcgi.h"
-#include "tests/support/suite.h"
+#include "tests/support/workspace_case.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-static char ws[40];
-
-static void make_workspace(void)
-{
-    workspace_create(the, NULL, ws);
-}
-
-static void end_workspace(void)
-{
-    workspace_terminate(the, ws);
-}
-
-static const char *path_of(const char *rest)
-{
-    static char path[9000];
-    snprintf(path, sizeof path, "/api/workspaces/%s/%s", ws, rest);
-    return path;
-}
-
-static json_t *get(const char *rest)
-{
-    return api(the, 200, "GET", path_of(rest), NULL);
-}
-
-static void refused(long status, const char *contains, const char *rest)
-{
-    api_refused(the, status, contains, "GET", path_of(rest), NULL);
-}
 
 static void run(const char *command)
 {
@@ -64,22 +35,23 @@ START_TEST(names_are_found_in_pages)
 {
     run("mkdir -p src/a/b .git && touch src/x.c src/a/y.c src/a/b/z.c src/x_test.c .git/g.c .h.c && touch "
         "$'new\\nl\\xff.c'");
-    json_auto_t *all = get("search?pattern=*.c");
+    json_auto_t *all = ws_get("search?pattern=*.c");
     ck_assert_uint_eq(count(all, "matches"), 6);
     ck_assert_str_eq(member_text(item(all, "matches", 0), "path"), ".h.c");
     ck_assert_str_eq(member_text(item(all, "matches", 1), "path"), "new\nl\xef\xbf\xbd.c");
     ck_assert_str_eq(member_text(item(all, "matches", 1), "path_base64"), "bmV3Cmz/LmM=");
     ck_assert(!member_flag(all, "has_more") && !member_flag(all, "timed_out"));
-    json_auto_t *deep = get("search?pattern=src/**/*.c&exclude_patterns=*_test.c&exclude_patterns=src/a/b");
+    json_auto_t *deep =
+        ws_get("search?pattern=src/**/*.c&exclude_patterns=*_test.c&exclude_patterns=src/a/b");
     ck_assert_uint_eq(count(deep, "matches"), 2);
-    json_auto_t *exact = get("search?pattern=*.c&limit=6");
+    json_auto_t *exact = ws_get("search?pattern=*.c&limit=6");
     ck_assert(!member_flag(exact, "has_more"));
-    json_auto_t *page = get("search?pattern=*.c&limit=5");
+    json_auto_t *page = ws_get("search?pattern=*.c&limit=5");
     ck_assert(member_flag(page, "has_more"));
     run("rm src/x_test.c .h.c; touch src/x_u.c");
     char rest[300];
     snprintf(rest, sizeof rest, "search?pattern=*.c&limit=5&cursor=%s", member_text(page, "next_cursor"));
-    json_auto_t *next = get(rest);
+    json_auto_t *next = ws_get(rest);
     ck_assert_uint_eq(count(next, "matches"), 1);
     ck_assert_str_eq(member_text(item(next, "matches", 0), "path"), "src/x_u.c");
 }
@@ -89,7 +61,7 @@ START_TEST(lines_are_found)
 {
     run("mkdir src && printf 'int main(void)\\n{\\n    return 0;\\n}\\n' > src/main.c && printf 'def "
         "main():\\n    pass\\n' > main.py");
-    json_auto_t *all = get("grep?pattern=main%5C(&context_lines=1");
+    json_auto_t *all = ws_get("grep?pattern=main%5C(&context_lines=1");
     ck_assert_int_eq(member_number(all, "matches"), 2);
     const json_t *file = item(all, "files", 1);
     ck_assert_str_eq(member_text(file, "path"), "src/main.c");
@@ -98,13 +70,13 @@ START_TEST(lines_are_found)
     ck_assert_int_eq(member_number(line, "column"), 5);
     ck_assert_str_eq(member_text(line, "text"), "int main(void)");
     ck_assert(!member_flag(item(file, "lines", 1), "matched"));
-    json_auto_t *c = get("grep?pattern=MAIN(&literal=true&case_sensitive=false&include_patterns=*.c");
+    json_auto_t *c = ws_get("grep?pattern=MAIN(&literal=true&case_sensitive=false&include_patterns=*.c");
     ck_assert_int_eq(member_number(c, "matches"), 1);
-    json_auto_t *page = get("grep?pattern=main&limit=1");
+    json_auto_t *page = ws_get("grep?pattern=main&limit=1");
     ck_assert(member_flag(page, "has_more"));
     char rest[300];
     snprintf(rest, sizeof rest, "grep?pattern=main&limit=1&cursor=%s", member_text(page, "next_cursor"));
-    json_auto_t *next = get(rest);
+    json_auto_t *next = ws_get(rest);
     ck_assert_str_eq(member_text(item(next, "files", 0), "path"), "src/main.c");
     ck_assert(!member_flag(next, "has_more"));
 }
@@ -113,26 +85,26 @@ END_TEST
 START_TEST(problems_have_their_status)
 {
     run("mkfifo f; ln -s /etc out");
-    refused(400, "traversal", "search?pattern=../../etc/passwd");
-    refused(400, "absolute", "search?pattern=/etc/*");
-    refused(400, "traversal", "search?pattern=~/x");
-    refused(400, "'[' has no ']'", "search?pattern=%5Ba");
-    refused(400, "exclude_patterns", "search?pattern=a&exclude_patterns=%7Ba");
-    refused(422, "pattern", "search");
-    refused(422, "pattern", "search?pattern=");
-    refused(422, "limit", "search?pattern=a&limit=0");
-    refused(422, "wait_seconds", "search?pattern=a&wait_seconds=51");
-    refused(400, "cursor", "search?pattern=a&cursor=AAAA");
-    refused(422, "cursor", "search?pattern=a&cursor=x");
-    refused(400, "unclosed group", "grep?pattern=(a");
-    refused(400, "line end", "grep?pattern=a%0Ab");
-    refused(400, "pattern", "grep?pattern=a%5Cnb");
-    refused(400, "cursor", "grep?pattern=a&cursor=AAAA");
-    refused(404, "does not exist", "grep?pattern=a&path=none");
-    refused(400, "FIFO", "grep?pattern=a&path=f");
-    refused(400, "leads out", "grep?pattern=a&path=out");
-    refused(400, "leads out", "grep?pattern=root&path=/etc/passwd");
-    refused(400, "NUL", "search?pattern=a%00b");
+    ws_refused(400, "traversal", "GET", "search?pattern=../../etc/passwd", NULL);
+    ws_refused(400, "absolute", "GET", "search?pattern=/etc/*", NULL);
+    ws_refused(400, "traversal", "GET", "search?pattern=~/x", NULL);
+    ws_refused(400, "'[' has no ']'", "GET", "search?pattern=%5Ba", NULL);
+    ws_refused(400, "exclude_patterns", "GET", "search?pattern=a&exclude_patterns=%7Ba", NULL);
+    ws_refused(422, "pattern", "GET", "search", NULL);
+    ws_refused(422, "pattern", "GET", "search?pattern=", NULL);
+    ws_refused(422, "limit", "GET", "search?pattern=a&limit=0", NULL);
+    ws_refused(422, "wait_seconds", "GET", "search?pattern=a&wait_seconds=51", NULL);
+    ws_refused(400, "cursor", "GET", "search?pattern=a&cursor=AAAA", NULL);
+    ws_refused(422, "cursor", "GET", "search?pattern=a&cursor=x", NULL);
+    ws_refused(400, "unclosed group", "GET", "grep?pattern=(a", NULL);
+    ws_refused(400, "line end", "GET", "grep?pattern=a%0Ab", NULL);
+    ws_refused(400, "pattern", "GET", "grep?pattern=a%5Cnb", NULL);
+    ws_refused(400, "cursor", "GET", "grep?pattern=a&cursor=AAAA", NULL);
+    ws_refused(404, "does not exist", "GET", "grep?pattern=a&path=none", NULL);
+    ws_refused(400, "FIFO", "GET", "grep?pattern=a&path=f", NULL);
+    ws_refused(400, "leads out", "GET", "grep?pattern=a&path=out", NULL);
+    ws_refused(400, "leads out", "GET", "grep?pattern=root&path=/etc/passwd", NULL);
+    ws_refused(400, "NUL", "GET", "search?pattern=a%00b", NULL);
     api_refused(the, 404, "no workspace", "GET",
                 "/api/workspaces/ws-00000000000000000000000000000000/grep?pattern=x", NULL);
 }
@@ -141,12 +113,12 @@ END_TEST
 START_TEST(links_lead_nowhere)
 {
     run("ln -s /etc etc; ln -s / root; ln -s /etc/passwd passwd; ln -s . loop; echo root: > real");
-    json_auto_t *lines = get("grep?pattern=root:&limit=1000&gitignore=false&default_ignores=false");
+    json_auto_t *lines = ws_get("grep?pattern=root:&limit=1000&gitignore=false&default_ignores=false");
     ck_assert_int_eq(member_number(lines, "matches"), 1);
-    json_auto_t *names = get("search?pattern=passwd*&limit=1000");
+    json_auto_t *names = ws_get("search?pattern=passwd*&limit=1000");
     ck_assert_uint_eq(count(names, "matches"), 1);
     ck_assert_str_eq(member_text(item(names, "matches", 0), "type"), "link");
-    json_auto_t *below = get("search?pattern=etc/*");
+    json_auto_t *below = ws_get("search?pattern=etc/*");
     ck_assert_uint_eq(count(below, "matches"), 0);
 }
 END_TEST
@@ -161,10 +133,10 @@ START_TEST(nothing_stands_in_for_ripgrep)
         "echo 'export RIPGREP_CONFIG_PATH=~/.ripgreprc PATH=/workspace:$PATH' | tee ~/.profile ~/.bashrc > "
         "~/.bash_profile && "
         "mkdir -p ~/.config/git && echo '*' > ~/.config/git/ignore");
-    json_auto_t *lines = get("grep?pattern=needle&include_patterns=f");
+    json_auto_t *lines = ws_get("grep?pattern=needle&include_patterns=f");
     _cleanup_free_ char *told = json_dumps(lines, 0);
     ck_assert_msg(member_number(lines, "matches") == 1, "%s", told);
-    json_auto_t *names = get("search?pattern=was-run");
+    json_auto_t *names = ws_get("search?pattern=was-run");
     ck_assert_uint_eq(count(names, "matches"), 0);
     struct exec_log log;
     exec_run_command(the, ws,
@@ -180,8 +152,8 @@ END_TEST
 START_TEST(a_stopped_workspace_starts_for_a_search)
 {
     run("echo needle > f");
-    json_decref(api(the, 200, "POST", path_of("stop"), json_object()));
-    json_auto_t *lines = get("grep?pattern=needle");
+    json_decref(ws_post("stop", json_object()));
+    json_auto_t *lines = ws_get("grep?pattern=needle");
     ck_assert_int_eq(member_number(lines, "matches"), 1);
 }
 END_TEST
@@ -190,7 +162,7 @@ START_TEST(an_endless_search_is_ended)
 {
     run("echo needle > a; truncate -s 900G big; echo needle > z");
     long long started = now_ms();
-    json_auto_t *lines = get("grep?pattern=needle&wait_seconds=2");
+    json_auto_t *lines = ws_get("grep?pattern=needle&wait_seconds=2");
     ck_assert_int_lt(now_ms() - started, 12000);
     ck_assert(member_flag(lines, "timed_out") && member_flag(lines, "has_more"));
     ck_assert(strstr(member_text(lines, "notice"), "ended after 2 seconds") != NULL);
@@ -211,7 +183,7 @@ static int ask_as_web_server(const char *rest)
     snprintf(authorization, sizeof authorization, "Bearer %s", instance_token(the));
     int fd = fcgi_connect(path);
     fcgi_add_begin(&out, 1, 1, false);
-    fcgi_add_params(&out, 1, "GET", path_of(rest), pairs);
+    fcgi_add_params(&out, 1, "GET", ws_path(rest), pairs);
     fcgi_add_stdin(&out, 1, NULL, 0);
     ck_assert(fcgi_send(fd, out.data, out.length));
     return fd;
@@ -245,7 +217,7 @@ START_TEST(searches_of_clients_that_went_keep_nobody_waiting)
     for (size_t i = 0; i < 40; i++)
         close(fds[i]);
     long long started = now_ms();
-    json_auto_t *lines = get("grep?pattern=needle&path=a&wait_seconds=20");
+    json_auto_t *lines = ws_get("grep?pattern=needle&path=a&wait_seconds=20");
     ck_assert_int_lt(now_ms() - started, 10000);
     ck_assert_int_eq(member_number(lines, "matches"), 1);
     expect_greps_end(5000);
@@ -258,7 +230,7 @@ START_TEST(searches_beyond_the_places_end_in_their_time)
     int fds[40], whole = 0, refusals = 0;
     long long started = now_ms();
     ask_forty(fds, "grep?pattern=nothing&wait_seconds=6");
-    refused(429, "nothing was done", "grep?pattern=needle&path=a&wait_seconds=1");
+    ws_refused(429, "nothing was done", "GET", "grep?pattern=needle&path=a&wait_seconds=1", NULL);
     ck_assert_int_lt(now_ms() - started, 6000);
     for (size_t i = 0; i < 40; i++) {
         struct fcgi_answer a;
@@ -277,29 +249,10 @@ END_TEST
 
 /* ---- tools ---- */
 
-static json_t *call_tool(const char *name, json_t *arguments)
-{
-    static const char *const headers[] = { "Accept: application/json, text/event-stream",
-                                           "MCP-Protocol-Version: 2025-06-18", NULL };
-    json_object_set_new(arguments, "workspace_id", json_string(ws));
-    json_auto_t *message = make_json("{s:s, s:i, s:s, s:{s:s, s:o}}", "jsonrpc", "2.0", "id", 1, "method",
-                                     "tools/call", "params", "name", name, "arguments", arguments);
-    char *body = json_dumps(message, 0);
-    struct http_options o = { .body = body, .headers = headers, .unchecked = true };
-    struct answer a = http_send(the, "POST", "/mcp", &o);
-    ck_assert_msg(a.status == 200, "%ld %.300s", a.status, a.body);
-    ck_assert_uint_le(a.length, 90000);
-    json_t *result = json_incref(json_object_get(a.json, "result"));
-    ck_assert_msg(result != NULL, "%.300s", a.body);
-    free(body);
-    answer_clear(&a);
-    return result;
-}
-
 /* All blocks of text, a line between them. */
 static void expect_text(const char *tool, json_t *arguments, const char *expected)
 {
-    json_auto_t *result = call_tool(tool, arguments);
+    json_auto_t *result = tool_call_here(tool, arguments);
     _cleanup_buffer_ struct buffer text = BUFFER_INIT;
     const json_t *block;
     size_t index;
@@ -338,7 +291,7 @@ START_TEST(names_have_the_known_layout)
     expect_text("search_workspace", make_json("{s:s}", "pattern", "*.txt"),
                 "Found 2 matches:\nbad\\xff.txt\nnew\\x0aline.txt");
     run("touch $(seq -f f%g 60)");
-    json_auto_t *most = call_tool("search_workspace", make_json("{s:s}", "pattern", "f*"));
+    json_auto_t *most = tool_call_here("search_workspace", make_json("{s:s}", "pattern", "f*"));
     ck_assert_uint_eq(count(json_object_get(most, "structuredContent"), "matches"), 50);
 }
 END_TEST
@@ -383,7 +336,7 @@ START_TEST(lines_have_a_layout)
                   "exclude_patterns", "*.md,b"),
         "No lines found matching 'nothing such'.\n====\n[a comma in exclude_patterns is part of a name: "
         "give several patterns as several items, or as {a,b}]");
-    json_auto_t *wide = call_tool(
+    json_auto_t *wide = tool_call_here(
         "grep_workspace", make_json("{s:s, s:[s]}", "pattern", "needle$", "include_patterns", "wide*"));
     const char *text = member_text(item(wide, "content", 0), "text");
     ck_assert_msg(strstr(text, "\nwide\\x0a\n1: (column 2001) [... 1506 bytes ...] xxxx") != NULL, "%.200s",
@@ -394,26 +347,26 @@ END_TEST
 START_TEST(answers_hold_their_bounds)
 {
     run("for i in $(seq 100); do seq -f '%06g \"a\" \\ é needle \\\"' 100 > f$i; done");
-    json_auto_t *result = call_tool("grep_workspace", make_json("{s:s, s:i, s:i}", "pattern", "needle",
-                                                                "limit", 5000, "max_per_file", 100));
+    json_auto_t *result = tool_call_here("grep_workspace", make_json("{s:s, s:i, s:i}", "pattern", "needle",
+                                                                     "limit", 5000, "max_per_file", 100));
     char *text = json_dumps(result, JSON_COMPACT);
     ck_assert_uint_le(strlen(text), 90000);
     ck_assert_uint_ge(strlen(text), 40000);
     free(text);
-    struct answer a = http_send(the, "GET", path_of("grep?pattern=needle&limit=5000&max_per_file=100"), NULL);
+    struct answer a = http_send(the, "GET", ws_path("grep?pattern=needle&limit=5000&max_per_file=100"), NULL);
     ck_assert_uint_le(a.length, 90000);
     ck_assert_uint_ge(a.length, 60000);
     answer_clear(&a);
-    a = http_send(the, "GET", path_of("grep?pattern=needle&limit=5000&max_bytes=1024"), NULL);
+    a = http_send(the, "GET", ws_path("grep?pattern=needle&limit=5000&max_bytes=1024"), NULL);
     ck_assert_uint_le(a.length, 1024);
     answer_clear(&a);
     run("mkdir many && cd many && touch $(seq -f 'a-name-of-a-file-%g' 5000)");
     json_auto_t *names =
-        call_tool("search_workspace", make_json("{s:s, s:i}", "pattern", "many/*", "limit", 5000));
+        tool_call_here("search_workspace", make_json("{s:s, s:i}", "pattern", "many/*", "limit", 5000));
     text = json_dumps(names, JSON_COMPACT);
     ck_assert_uint_le(strlen(text), 90000);
     free(text);
-    a = http_send(the, "GET", path_of("search?pattern=many/*&limit=5000"), NULL);
+    a = http_send(the, "GET", ws_path("search?pattern=many/*&limit=5000"), NULL);
     ck_assert_uint_le(a.length, 90000);
     ck_assert_uint_ge(a.length, 40000);
     answer_clear(&a);
@@ -425,7 +378,7 @@ int main(void)
     static const char *const environment[] = { "WORKSPACE_LOG_LEVEL=debug", NULL };
     Suite *suite = suite_create("search");
     TCase *tests = tcase_create("search");
-    tcase_add_checked_fixture(tests, make_workspace, end_workspace);
+    tcase_add_checked_fixture(tests, ws_make, ws_end);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, names_are_found_in_pages);
     tcase_add_test(tests, lines_are_found);

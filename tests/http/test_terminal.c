@@ -1,20 +1,8 @@
 /* Terminals, timeouts and cancelling through a real web server and a real sandbox. */
-#include "tests/support/suite.h"
+#include "tests/support/workspace_case.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static char ws[40];
-
-static void make_workspace(void)
-{
-    workspace_create(the, NULL, ws);
-}
-
-static void end_workspace(void)
-{
-    workspace_terminate(the, ws);
-}
 
 static void post(const char *ex, const char *what, json_t *body)
 {
@@ -203,7 +191,7 @@ int main(void)
 {
     Suite *s = suite_create("terminal");
     TCase *c = tcase_create("one workspace for each test");
-    tcase_add_checked_fixture(c, make_workspace, end_workspace);
+    tcase_add_checked_fixture(c, ws_make, ws_end);
     tcase_set_timeout(c, 60);
     tcase_add_test(c, a_terminal_has_a_name_and_a_size);
     tcase_add_test(c, control_c_ends_the_program_and_not_the_shell);

@@ -1,7 +1,7 @@
 /* Watches through a real web server with two workers and a real sandbox: what is told of which change, what
  * is told where not all can be, how a watch ends, and that nobody waits in vain. */
 #include "lib/base/buffer.h"
-#include "tests/support/suite.h"
+#include "tests/support/workspace_case.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -10,28 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char ws[40];
-
-static void make_workspace(void)
-{
-    workspace_create(the, NULL, ws);
-}
-
-static void end_workspace(void)
-{
-    workspace_terminate(the, ws);
-}
-
-static const char *path_of(const char *rest)
-{
-    static char path[6000];
-    snprintf(path, sizeof path, "/api/workspaces/%s/%s", ws, rest);
-    return path;
-}
-
 static json_t *watch_start(json_t *body, char id[static 40])
 {
-    json_t *started = api(the, 200, "POST", path_of("file-watches"), body);
+    json_t *started = ws_post("file-watches", body);
     snprintf(id, 40, "%s", member_text(started, "watch_id"));
     return started;
 }
@@ -41,21 +22,21 @@ static json_t *page_of(const char *fw, long long cursor, int wait_seconds)
     char rest[200];
     snprintf(rest, sizeof rest, "file-watches/%s/events?cursor=%lld&wait_seconds=%d&max_events=500", fw,
              cursor, wait_seconds);
-    return api(the, 200, "GET", path_of(rest), NULL);
+    return ws_get(rest);
 }
 
 static json_t *status_of(const char *fw)
 {
     char rest[200];
     snprintf(rest, sizeof rest, "file-watches/%s", fw);
-    return api(the, 200, "GET", path_of(rest), NULL);
+    return ws_get(rest);
 }
 
 static json_t *cancel(const char *fw)
 {
     char rest[200];
     snprintf(rest, sizeof rest, "file-watches/%s", fw);
-    return api(the, 200, "DELETE", path_of(rest), NULL);
+    return api(the, 200, "DELETE", ws_path(rest), NULL);
 }
 
 static void run(const char *command)
@@ -176,7 +157,7 @@ START_TEST(a_start_says_what_it_watches)
     json_auto_t *status = status_of(fw);
     ck_assert_str_eq(member_text(status, "state"), "running");
     ck_assert_int_eq(member_number(status, "timeout_seconds"), 30);
-    json_auto_t *list = api(the, 200, "GET", path_of("file-watches"), NULL);
+    json_auto_t *list = ws_get("file-watches");
     ck_assert_int_eq(json_array_size(list), 1);
     ck_assert_str_eq(member_text(json_array_get(list, 0), "watch_id"), fw);
 }
@@ -239,8 +220,8 @@ START_TEST(what_is_excluded_costs_no_event)
     told_wait(&t, "create a/y");
     ck_assert_str_eq(buffer_text(&t.lines), "create a\ncreate a/y\nmodify a/y\n");
     told_end(&t);
-    api_refused(the, 400, "exclude_patterns '..'", "POST", path_of("file-watches"),
-                make_json("{s:[s]}", "exclude_patterns", ".."));
+    ws_refused(400, "exclude_patterns '..'", "POST", "file-watches",
+               make_json("{s:[s]}", "exclude_patterns", ".."));
 }
 END_TEST
 
@@ -272,7 +253,7 @@ END_TEST
 
 static void refuse_start(long status, const char *contains, json_t *body)
 {
-    api_refused(the, status, contains, "POST", path_of("file-watches"), body);
+    ws_refused(status, contains, "POST", "file-watches", body);
 }
 
 START_TEST(what_cannot_be_watched_is_said)
@@ -288,11 +269,11 @@ START_TEST(what_cannot_be_watched_is_said)
     refuse_start(422, "timeout_seconds", make_json("{s:i}", "timeout_seconds", 3601));
     json_decref(watch_start(make_json("{s:s}", "path", "f"), fw));
     snprintf(rest, sizeof rest, "file-watches/%s/events?cursor=1", fw);
-    api_refused(the, 400, "beyond", "GET", path_of(rest), NULL);
+    ws_refused(400, "beyond", "GET", rest, NULL);
     static const char unknown[] = "file-watches/fw-00000000000000000000000000000000";
-    api_refused(the, 404, "not known", "GET", path_of(unknown), NULL);
-    api_refused(the, 404, "not known", "DELETE", path_of(unknown), NULL);
-    api_refused(the, 422, "watch_id", "GET", path_of("file-watches/ex-1"), NULL);
+    ws_refused(404, "not known", "GET", unknown, NULL);
+    ws_refused(404, "not known", "DELETE", unknown, NULL);
+    ws_refused(422, "watch_id", "GET", "file-watches/ex-1", NULL);
 }
 END_TEST
 
@@ -302,7 +283,7 @@ static size_t start_all(char fw[65][40])
     bool is_plain = getenv("AS") != NULL || geteuid() != 0;
     for (size_t count = 0;; count++) {
         struct http_options options = { .body = "{\"recursive\": false}", .unchecked = true };
-        struct answer a = http_send(the, "POST", path_of("file-watches"), &options);
+        struct answer a = http_send(the, "POST", ws_path("file-watches"), &options);
         if (a.status == 200)
             snprintf(fw[count], 40, "%s", member_text(a.json, "watch_id"));
         bool is_full = strstr(a.body, "64 watches") != NULL, is_system = strstr(a.body, "max_user_instances");
@@ -324,7 +305,7 @@ START_TEST(sixty_four_live_and_ended_ones_do_not_count)
     sleep_ms(500); /* its process ends */
     json_decref(watch_start(NULL, another));
     refuse_start(429, "", NULL);
-    json_auto_t *list = api(the, 200, "GET", path_of("file-watches"), NULL);
+    json_auto_t *list = ws_get("file-watches");
     ck_assert_uint_eq(json_array_size(list), count < 64 ? count + 1 : 64);
     ck_assert_str_eq(member_text(json_array_get(list, 0), "watch_id"), another);
     run("touch seen");
@@ -379,7 +360,7 @@ START_TEST(pages_hold_their_bounds)
     for (bool more = true; more; pages++) {
         char rest[200];
         snprintf(rest, sizeof rest, "file-watches/%s/events?cursor=%lld&max_events=500", t.fw, cursor);
-        struct answer a = http_send(the, "GET", path_of(rest), NULL);
+        struct answer a = http_send(the, "GET", ws_path(rest), NULL);
         ck_assert_uint_le(a.length, 90000);
         cursor = member_number(a.json, "next_cursor");
         more = member_flag(a.json, "has_more");
@@ -389,7 +370,7 @@ START_TEST(pages_hold_their_bounds)
     ck_assert_int_ge(pages, 4);
     char rest[200];
     snprintf(rest, sizeof rest, "file-watches/%s/events?cursor=3&max_events=1", t.fw);
-    json_auto_t *one = api(the, 200, "GET", path_of(rest), NULL);
+    json_auto_t *one = ws_get(rest);
     ck_assert_int_eq(json_array_size(json_object_get(one, "events")), 1);
     ck_assert_int_eq(member_number(one, "next_cursor"), 4);
     ck_assert(member_flag(one, "has_more"));
@@ -410,7 +391,7 @@ static pid_t follow_to_end(const char *fw, const char *state, const char *reason
         char rest[200];
         struct http_options options = { .unchecked = true };
         snprintf(rest, sizeof rest, "file-watches/%s/events?cursor=%lld&wait_seconds=20", fw, cursor);
-        struct answer a = http_send(the, "GET", path_of(rest), &options);
+        struct answer a = http_send(the, "GET", ws_path(rest), &options);
         if (a.status != 200) {
             sleep_ms(50);
             answer_clear(&a);
@@ -486,7 +467,7 @@ START_TEST(a_watch_ends_with_its_workspace)
     run("touch f");
     pid_t follower = follow_to_end(fw, "failed", "lost: workspace stopped");
     sleep_ms(300);
-    json_decref(api(the, 200, "POST", path_of("stop"), NULL));
+    json_decref(ws_post("stop", NULL));
     reap(follower);
     json_auto_t *page = page_of(fw, 0, 20); /* what it saw stays, and nothing is started for that */
     ck_assert_uint_ge(json_array_size(json_object_get(page, "events")), 1);
@@ -578,13 +559,13 @@ START_TEST(other_principals_watches_do_not_exist)
     json_decref(watch_start(NULL, fw));
     snprintf(rest, sizeof rest, "file-watches/%s/events", fw);
     char mine[6000];
-    snprintf(mine, sizeof mine, "%s", path_of(rest));
+    snprintf(mine, sizeof mine, "%s", ws_path(rest));
     char other[40];
     workspace_create(the, NULL, other); /* of the same principal: the watch is another workspace's */
     char kept[40];
     snprintf(kept, sizeof kept, "%s", ws);
     snprintf(ws, sizeof ws, "%s", other);
-    api_refused(the, 404, "not known", "GET", path_of(rest), NULL);
+    ws_refused(404, "not known", "GET", rest, NULL);
     snprintf(ws, sizeof ws, "%s", kept);
     json_decref(api(the, 200, "GET", mine, NULL));
     workspace_terminate(the, other);
@@ -595,42 +576,26 @@ END_TEST
 
 /* ---- tools ---- */
 
-static json_t *call_tool(const char *name, json_t *arguments)
-{
-    json_auto_t *request = make_json("{s:s, s:i, s:s, s:{s:s, s:o}}", "jsonrpc", "2.0", "id", 1, "method",
-                                     "tools/call", "params", "name", name, "arguments", arguments);
-    char *body = json_dumps(request, JSON_COMPACT);
-    static const char *const headers[] = { "Accept: application/json, text/event-stream", NULL };
-    struct http_options options = { .body = body, .headers = headers };
-    struct answer a = http_send(the, "POST", "/mcp", &options);
-    free(body);
-    ck_assert_int_eq(a.status, 200);
-    json_t *result = json_incref(json_object_get(a.json, "result"));
-    ck_assert_msg(result != NULL, "%s", a.body);
-    answer_clear(&a);
-    return result;
-}
-
 START_TEST(the_same_as_tools)
 {
     json_auto_t *started =
-        call_tool("workspace_file_watch_start", make_json("{s:s, s:s}", "workspace_id", ws, "path", "."));
+        tool_call("workspace_file_watch_start", make_json("{s:s, s:s}", "workspace_id", ws, "path", "."));
     const char *fw = member_text(json_object_get(started, "structuredContent"), "watch_id");
     ck_assert_ptr_nonnull(fw);
     run("touch f");
     json_auto_t *page =
-        call_tool("workspace_file_watch_events",
+        tool_call("workspace_file_watch_events",
                   make_json("{s:s, s:s, s:i}", "workspace_id", ws, "watch_id", fw, "wait_seconds", 10));
     const json_t *events = json_object_get(json_object_get(page, "structuredContent"), "events");
     ck_assert_str_eq(member_text(json_array_get(events, 0), "path"), "f");
-    json_auto_t *list = call_tool("workspace_file_watch_list", make_json("{s:s}", "workspace_id", ws));
+    json_auto_t *list = tool_call("workspace_file_watch_list", make_json("{s:s}", "workspace_id", ws));
     ck_assert_int_eq(json_array_size(json_object_get(json_object_get(list, "structuredContent"), "result")),
                      1);
     json_auto_t *ended =
-        call_tool("workspace_file_watch_cancel", make_json("{s:s, s:s}", "workspace_id", ws, "watch_id", fw));
+        tool_call("workspace_file_watch_cancel", make_json("{s:s, s:s}", "workspace_id", ws, "watch_id", fw));
     ck_assert(member_flag(json_object_get(ended, "structuredContent"), "cancelled"));
     json_auto_t *status =
-        call_tool("workspace_file_watch_status", make_json("{s:s, s:s}", "workspace_id", ws, "watch_id", fw));
+        tool_call("workspace_file_watch_status", make_json("{s:s, s:s}", "workspace_id", ws, "watch_id", fw));
     ck_assert_str_eq(member_text(json_object_get(status, "structuredContent"), "state"), "cancelled");
 }
 END_TEST
@@ -640,7 +605,7 @@ int main(void)
     static const char *const environment[] = { "WORKSPACE_LOG_LEVEL=debug", NULL };
     Suite *suite = suite_create("watch");
     TCase *tests = tcase_create("watch");
-    tcase_add_checked_fixture(tests, make_workspace, end_workspace);
+    tcase_add_checked_fixture(tests, ws_make, ws_end);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, what_happens_to_a_file_is_told);
     tcase_add_test(tests, a_start_says_what_it_watches);
