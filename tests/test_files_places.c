@@ -1,17 +1,14 @@
 /* Places of file calls: transfers whose client stalls keep neither other kinds of calls waiting nor, for
  * long, their own; who gets no place is told so. */
 #include "lib/base/io.h"
-#include "tests/support/agent_case.h"
+#include "tests/support/file_case.h"
 #include "tests/support/unit.h"
 
 #include <check.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 enum { PLACES = 8, BIG = 8 << 20, SOON_MS = 3000 };
-
-static int folder_fd; /* the workspace, seen from outside */
 
 static void put(const char *name, off_t length)
 {
@@ -22,34 +19,12 @@ static void put(const char *name, off_t length)
 
 static void set_up(void)
 {
-    agent_setup();
-    folder_fd = open(peer->workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    ck_assert_int_ge(folder_fd, 0);
+    files_set_up();
     put("big", BIG);
     put("small", 100 << 10);
 }
 
-static void tear_down(void)
-{
-    close(folder_fd);
-    agent_teardown();
-}
-
 /* ---- calls ---- */
-
-static struct peer_exec *begin(const char *call, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    json_t *message = json_vpack_ex(NULL, 0, format, arguments);
-    va_end(arguments);
-    ck_assert_ptr_nonnull(message);
-    json_object_set_new(message, "op", json_string("file"));
-    json_object_set_new(message, "call", json_string(call));
-    struct peer_exec *begun = peer_request(peer, message);
-    json_decref(message);
-    return begun;
-}
 
 static const json_t *soon(struct peer_exec *call)
 {
@@ -62,7 +37,7 @@ static const json_t *soon(struct peer_exec *call)
 
 static struct peer_exec *begin_stalled(void)
 {
-    struct peer_exec *call = begin("download", "{s:s}", "path", "big");
+    struct peer_exec *call = file_begin(file_message("download", "{s:s}", "path", "big"));
     call->holds = true;
     return call;
 }
@@ -70,7 +45,7 @@ static struct peer_exec *begin_stalled(void)
 static void begin_upload(struct peer_exec *ret[static PLACES])
 {
     for (int i = 0; i < PLACES; i++) {
-        ret[i] = begin("upload", "{s:s}", "path", "stalled");
+        ret[i] = file_begin(file_message("upload", "{s:s}", "path", "stalled"));
         peer_input(peer, ret[i], "half", 4, false);
     }
 }
@@ -100,12 +75,14 @@ static void close_call(struct peer_exec *call)
 
 static void looks_and_small_files_are_served(void)
 {
-    const json_t *ret = soon(begin("download", "{s:s, s:b}", "path", "big", "head_only", 1));
+    const json_t *ret =
+        soon(file_begin(file_message("download", "{s:s, s:b}", "path", "big", "head_only", 1)));
     ck_assert_int_eq(json_integer_value(json_object_get(ret, "size")), BIG);
-    struct peer_exec *small = begin("download", "{s:s}", "path", "small");
+    struct peer_exec *small = file_begin(file_message("download", "{s:s}", "path", "small"));
     soon(small);
     ck_assert_uint_eq(small->bytes[1], 100 << 10);
-    struct peer_exec *part = begin("download", "{s:s, s:i, s:i}", "path", "big", "first", 5, "last", 9);
+    struct peer_exec *part =
+        file_begin(file_message("download", "{s:s, s:i, s:i}", "path", "big", "first", 5, "last", 9));
     soon(part);
     ck_assert_uint_eq(part->bytes[1], 5);
 }
@@ -117,11 +94,11 @@ START_TEST(stalled_downloads_keep_only_their_own_waiting)
     struct peer_exec *stalled[PLACES], *others[PLACES];
     stall_downloads(stalled);
     looks_and_small_files_are_served();
-    struct peer_exec *upload = begin("upload", "{s:s}", "path", "new");
+    struct peer_exec *upload = file_begin(file_message("upload", "{s:s}", "path", "new"));
     peer_input(peer, upload, "x", 1, true);
     soon(upload);
     for (int i = 0; i < PLACES; i++)
-        others[i] = begin("download", "{s:s}", "path", "big");
+        others[i] = file_begin(file_message("download", "{s:s}", "path", "big"));
     peer_until(peer, false, 300);
     looks_and_small_files_are_served(); /* those that wait take no place of others either */
     close_call(stalled[0]);
@@ -137,15 +114,15 @@ START_TEST(stalled_uploads_keep_only_their_own_waiting)
     struct peer_exec *stalled[PLACES];
     begin_upload(stalled);
     looks_and_small_files_are_served();
-    struct peer_exec *download = begin("download", "{s:s}", "path", "big");
+    struct peer_exec *download = file_begin(file_message("download", "{s:s}", "path", "big"));
     soon(download);
     ck_assert_uint_eq(download->bytes[1], BIG);
-    struct peer_exec *upload = begin("upload", "{s:s}", "path", "new");
+    struct peer_exec *upload = file_begin(file_message("upload", "{s:s}", "path", "new"));
     peer_input(peer, upload, "x", 1, true);
     expect_refused(upload);
     ck_assert_int_ne(faccessat(folder_fd, "new", F_OK, 0), 0);
     close_call(stalled[0]);
-    upload = begin("upload", "{s:s}", "path", "new");
+    upload = file_begin(file_message("upload", "{s:s}", "path", "new"));
     peer_input(peer, upload, "x", 1, true);
     soon(upload);
 }
@@ -180,14 +157,16 @@ START_TEST(a_huge_file_is_not_read_for_its_hash)
 {
     static const char none[] = "\"sha256:0000000000000000000000000000000000000000000000000000000000000000\"";
     put("huge", 1ll << 40);
-    const json_t *ret = soon(begin("download", "{s:s, s:b}", "path", "huge", "head_only", 1));
+    const json_t *ret =
+        soon(file_begin(file_message("download", "{s:s, s:b}", "path", "huge", "head_only", 1)));
     ck_assert_str_eq(json_string_value(json_object_get(ret, "tag")), "");
     peer_until(peer, false, 3500);
-    ret =
-        soon(begin("download", "{s:s, s:s, s:b}", "path", "huge", "if_none_match", none + 1, "head_only", 1));
+    ret = soon(file_begin(file_message("download", "{s:s, s:s, s:b}", "path", "huge", "if_none_match",
+                                       none + 1, "head_only", 1)));
     ck_assert(json_is_false(json_object_get(ret, "known")));
     ck_assert_int_eq(strncmp(json_string_value(json_object_get(ret, "tag")), "stat:", 5), 0);
-    struct peer_exec *upload = begin("upload", "{s:s, s:s}", "path", "huge", "if_match", none);
+    struct peer_exec *upload =
+        file_begin(file_message("upload", "{s:s, s:s}", "path", "huge", "if_match", none));
     peer_input(peer, upload, "x", 1, true);
     ck_assert(peer_until(peer, upload->closed, SOON_MS));
     ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(upload->reply, "error"), "code")),
@@ -203,5 +182,5 @@ int main(void)
         a_stalled_transfer_is_ended_where_others_wait,
         a_huge_file_is_not_read_for_its_hash,
     };
-    return unit_run_tests("files places", tests, N_ELEMENTS(tests), set_up, tear_down, 120);
+    return unit_run_tests("files places", tests, N_ELEMENTS(tests), set_up, files_tear_down, 120);
 }
