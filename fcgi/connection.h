@@ -20,7 +20,7 @@ struct connection_limits {
         60000, 75000, 360000, 10000, 64 << 10, 10 << 20, 256 << 20                                           \
     }
 
-typedef bool connection_follows(const struct request *r);
+typedef bool connection_follows(void *user, const struct request *r); /* user: the handler's */
 
 /* What the connections of one listener share. */
 struct connection;
@@ -31,7 +31,7 @@ struct connections {
     exchange_handler *handler;
     void *handler_user;
     connection_follows *follows; /* whose body is handed on as it comes; NULL = nobody's */
-    loop_call *changed;                       /* a connection ended */
+    loop_call *changed;          /* a connection ended */
     void *changed_user;
     struct connection *first;
     size_t count, exchanges;

@@ -174,7 +174,7 @@ static void end_params(struct connection *c)
         hint_at_mount(c->all);
     if (parsed < 0)
         refuse(c, &err);
-    else if (c->all->follows != NULL && c->all->follows(&carried->request))
+    else if (c->all->follows != NULL && c->all->follows(c->all->handler_user, &carried->request))
         begin_to_follow(c);
     else if (carried->request.content_length > (int64_t)c->all->limits.body)
         refuse_large_body(c);

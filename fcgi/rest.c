@@ -429,12 +429,24 @@ static void take_parameters(struct rest_call *c)
 
 /* ---- the way in ---- */
 
-bool rest_follows(const struct request *r)
+/* The first part of a path is "api". */
+static const struct route *find_route(const struct routes *r, const char *method, char *const *parts,
+                                      size_t count, char allow[static ROUTE_ALLOW_SIZE])
 {
-    static const char end[] = "/raw";
-    size_t length = strlen(r->path);
-    return strcmp(r->method, "PUT") == 0 && length > sizeof(end) &&
-           strcmp(r->path + length - (sizeof(end) - 1), end) == 0;
+    allow[0] = '\0';
+    return count > 1 ? routes_find(r, method, parts + 1, count - 1, allow) : NULL;
+}
+
+/* Asked of each request before its body comes: only of a PUT the routes are. */
+bool rest_follows(const struct routes *r, const struct request *request)
+{
+    _cleanup_free_ char **parts = NULL;
+    size_t count = 0;
+    char allow[ROUTE_ALLOW_SIZE];
+    if (strcmp(request->method, "PUT") != 0 || request_split_path(request->path, &parts, &count, NULL) < 0)
+        return false;
+    const struct route *route = find_route(r, request->method, parts, count, allow);
+    return route && route->op->flags & OP_RAW;
 }
 
 static void no_route(struct exchange *x, const char *allow)
@@ -465,16 +477,12 @@ void rest_handle(struct service *s, struct exchange *x)
         reject(x, &err, auth_challenge(x->request->authorization, &err));
         return;
     }
-    const struct route *route = NULL;
     if (request_split_path(x->request->path, &parts, &count, &err) < 0) {
         principal_clear(&principal);
         reject(x, &err, NULL);
         return;
     }
-    if (count > 1) /* the first is "api" */
-        route = routes_find(s->routes, x->request->method, parts + 1, count - 1, allow);
-    else
-        allow[0] = '\0';
+    const struct route *route = find_route(s->routes, x->request->method, parts, count, allow);
     if (!route) {
         principal_clear(&principal);
         no_route(x, allow);

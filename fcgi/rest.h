@@ -24,8 +24,8 @@ void routes_free(struct routes *r);
 const struct route *routes_find(const struct routes *r, const char *method, char *const *parts, size_t count,
                                 char allow[static ROUTE_ALLOW_SIZE]);
 
-/* Is this one whose body is handed on as it comes? */
-bool rest_follows(const struct request *r);
+/* Is this one whose body is handed on as it comes? Its path begins with /api. */
+bool rest_follows(const struct routes *r, const struct request *request);
 void rest_handle(struct service *s, struct exchange *x);
 /* Is text what Idempotency-Key may be: 1-255 visible ASCII characters? */
 bool rest_key_is_valid(const char *text);

@@ -138,9 +138,10 @@ static void hint_at_mount(struct service *s, const char *path)
     }
 }
 
-bool service_follows(const struct request *r)
+bool service_follows(void *user, const struct request *r)
 {
-    return rest_follows(r);
+    const struct service *s = user;
+    return is_below(r->path, "/api") && rest_follows(s->routes, r);
 }
 
 void service_handle(void *user, struct exchange *x)

@@ -14,8 +14,9 @@ void service_free(struct service *s);
 /* Where no warden answers, a byte goes there, and whoever listens starts one: the service itself has given up
  * the rights that a warden needs. */
 void service_ask_for_warden(struct service *s, int wish_fd);
-bool service_follows(const struct request *r); /* its body is handed on as it comes */
-exchange_handler service_handle;               /* user = struct service */
+/* user = struct service */
+bool service_follows(void *user, const struct request *r); /* its body is handed on as it comes */
+exchange_handler service_handle;
 /* Parked calls get their last turn now; new ones are not parked any more. */
 void service_drain(struct service *s);
 

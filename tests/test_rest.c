@@ -155,14 +155,42 @@ START_TEST(refusals_have_their_status)
 }
 END_TEST
 
-/* What is told from a path alone, before there is an operation, is what the rows say. */
+/* What is told before there is an operation is what the rows say. */
 START_TEST(bodies_follow_where_the_rows_say)
 {
+    struct routes *routes = routes_new(ops);
     for (const struct op *const *op = ops; *op; op++) {
-        struct request r = { .method = (char *)(*op)->method, .path = (char *)(*op)->path };
+        _cleanup_free_ char *path = xasprintf("/api%s", (*op)->path);
+        struct request r = { .method = (char *)(*op)->method, .path = path };
         bool takes = (*op)->flags & OP_RAW && strcmp((*op)->method, "PUT") == 0;
-        ck_assert_msg(rest_follows(&r) == takes, "%s", (*op)->id);
+        ck_assert_msg(rest_follows(routes, &r) == takes, "%s", (*op)->id);
     }
+    routes_free(routes);
+}
+END_TEST
+
+/* Whatever the path looks like. */
+START_TEST(bodies_follow_by_the_route_alone)
+{
+    static const struct {
+        const char *method, *path;
+        bool follows;
+    } paths[] = {
+        { "PUT", "/api/workspaces/ws-1/raw", true },
+        { "PUT", "/api/workspaces/ws-1/r%61w", true },
+        { "GET", "/api/workspaces/ws-1/raw", false },
+        { "PUT", "/api/raw", false },
+        { "PUT", "/api/workspaces/ws-1/files/raw", false },
+        { "PUT", "/api/workspaces//raw", false },
+        { "PUT", "/api", false },
+        { "PUT", "/api/../raw", false },
+    };
+    struct routes *routes = routes_new(ops);
+    for (size_t i = 0; i < N_ELEMENTS(paths); i++) {
+        struct request r = { .method = (char *)paths[i].method, .path = (char *)paths[i].path };
+        ck_assert_msg(rest_follows(routes, &r) == paths[i].follows, "%s", r.path);
+    }
+    routes_free(routes);
 }
 END_TEST
 
@@ -319,6 +347,7 @@ int main(void)
     tcase_add_checked_fixture(served, setup, teardown);
     tcase_add_loop_test(served, refusals_have_their_status, 0, N_ELEMENTS(refusals));
     tcase_add_test(pure, bodies_follow_where_the_rows_say);
+    tcase_add_test(pure, bodies_follow_by_the_route_alone);
     tcase_add_test(served, every_problem_is_named);
     tcase_add_test(served, big_bodies_are_parsed_apart);
     tcase_add_test(served, options_say_what_is_allowed);
