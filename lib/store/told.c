@@ -9,15 +9,20 @@ static const char *text_of(const json_t *record, const char *name)
     return json_string_value(json_object_get(record, name));
 }
 
+static void begin(struct buffer *line, const char *event, const json_t *record, const char *const *members)
+{
+    audit_begin(line, "state");
+    audit_text(line, "event", event);
+    for (; *members; members++)
+        audit_text(line, *members, text_of(record, *members));
+}
+
 static void tell(const char *event, const json_t *record, const char *const *members, const char *was)
 {
     _cleanup_buffer_ struct buffer line = BUFFER_INIT;
     if (!audit_enabled(AUDIT_CHANGES))
         return;
-    audit_begin(&line, "state");
-    audit_text(&line, "event", event);
-    for (; *members; members++)
-        audit_text(&line, *members, text_of(record, *members));
+    begin(&line, event, record, members);
     audit_text(&line, "was", was);
     audit_end(&line);
 }
@@ -42,10 +47,7 @@ void told_token(const char *event, const json_t *record)
     _cleanup_buffer_ struct buffer line = BUFFER_INIT;
     if (!audit_enabled(AUDIT_CHANGES))
         return;
-    audit_begin(&line, "state");
-    audit_text(&line, "event", event);
-    for (size_t i = 0; members[i]; i++)
-        audit_text(&line, members[i], text_of(record, members[i]));
+    begin(&line, event, record, members);
     _cleanup_free_ char *scopes = json_dumps(json_object_get(record, "scopes"), JSON_COMPACT);
     if (scopes)
         audit_json(&line, "scopes", scopes, strlen(scopes));
