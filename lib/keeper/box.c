@@ -130,12 +130,9 @@ static on_frame *const handlers[FRAME_TYPE_COUNT] = {
 static void receive(void *user, const struct frame *frame, const char *data, size_t length)
 {
     struct keeper *k = user;
-    if (watch_knows(k, frame->stream)) {
-        watch_agent_frame(k, frame, data, length);
-        return;
-    }
     if (frame->stream >= RELAY_STREAMS) {
-        relay_agent_frame(k, frame, data, length);
+        if (!watch_agent_frame(k, frame, data, length))
+            relay_agent_frame(k, frame, data, length);
         return;
     }
     struct exec *e = live_find(k, frame->stream);

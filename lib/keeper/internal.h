@@ -251,7 +251,8 @@ void relays_free(struct keeper *k);
 
 /* watch.c */
 bool watch_knows(const struct keeper *k, uint32_t stream);
-void watch_agent_frame(struct keeper *k, const struct frame *frame, const char *data, size_t length);
+/* False: it is of no watch, and not taken. */
+bool watch_agent_frame(struct keeper *k, const struct frame *frame, const char *data, size_t length);
 void watch_call_over(struct keeper *k, const struct keeper_call *call);
 bool watches_write(struct keeper *k); /* false: something is held; nothing is lost */
 int64_t watches_deadline(const struct keeper *k);

@@ -388,10 +388,12 @@ static void on_close(struct keeper *k, struct watch *w)
     want_end(w, EXEC_FAILED, "lost: the process that watched was ended");
 }
 
-void watch_agent_frame(struct keeper *k, const struct frame *frame, const char *data, size_t length)
+bool watch_agent_frame(struct keeper *k, const struct frame *frame, const char *data, size_t length)
 {
     struct watch *w = find(k, frame->stream);
-    if (w == NULL || w->closed)
+    if (w == NULL)
+        return false;
+    if (w->closed)
         channel_forget(k->agent, frame->stream);
     else if (frame->type == FRAME_REPLY)
         on_reply(k, w, data, length);
@@ -399,6 +401,7 @@ void watch_agent_frame(struct keeper *k, const struct frame *frame, const char *
         on_data(k, w, frame, data, length);
     else if (frame->type == FRAME_CLOSE)
         on_close(k, w);
+    return true;
 }
 
 /* ---- time ---- */
