@@ -220,6 +220,18 @@ END_TEST
 
 /* ---- bytes ---- */
 
+START_TEST(what_may_be_asked_for_is_found_by_its_name)
+{
+    enum change_type found;
+    for (enum change_type type = CHANGE_UNKNOWN; type < CHANGE_OVERFLOW; type++)
+        ck_assert_msg(change_type_find(change_type_names[type], &found) && found == type, "%d", type);
+    ck_assert(change_type_find("Create", &found) && found == CHANGE_CREATE);
+    ck_assert(!change_type_find("overflow", &found) && !change_type_find("creat", &found) &&
+              !change_type_find("creates", &found) && !change_type_find("", &found));
+    ck_assert_ptr_null(change_type_names[CHANGE_END]); /* where a row's choices end */
+}
+END_TEST
+
 START_TEST(a_change_comes_out_as_it_went_in)
 {
     const struct change in = { .type = CHANGE_REMOVE,
@@ -277,6 +289,7 @@ int main(void)
                                    too_much_becomes_one_overflow,
                                    an_overflow_is_told_once,
                                    nothing_is_lost_in_any_order,
+                                   what_may_be_asked_for_is_found_by_its_name,
                                    a_change_comes_out_as_it_went_in,
                                    paths_that_are_none_are_refused };
     return unit_run_tests("changes", tests, sizeof tests / sizeof *tests, set_up, tear_down, 20);

@@ -4,8 +4,7 @@
 #include "lib/op/ops.h"
 #include "lib/op/search.h"
 #include "lib/op/watch.h"
-
-#include <ctype.h>
+#include "lib/wire/change.h"
 
 #define LIST_MAX 64
 
@@ -26,7 +25,6 @@ struct events_reader *watch_reader(struct call *call, const char *watch_id, stru
 
 /* ---- start ---- */
 
-static const char *const type_names[] = { "unknown", "access", "create", "modify", "remove", NULL };
 static const struct field start_params[] = {
     ROW_WORKSPACE_ID,
     { "path", FIELD_STRING, .nullable = true, FIELD_RANGE(1, 4095), .format = &format_no_nul,
@@ -57,18 +55,6 @@ static const struct field start_result[] = {
     FIELD_END,
 };
 
-static const char *type_named(const json_t *name)
-{
-    char lower[16] = "";
-    const char *text = json_string_value(name);
-    for (size_t i = 0; text && text[i] && i < sizeof lower - 1; i++)
-        lower[i] = (char)tolower((unsigned char)text[i]);
-    for (size_t i = 0; text && type_names[i]; i++)
-        if (!strcmp(lower, type_names[i]) && strlen(text) == strlen(lower))
-            return type_names[i];
-    return NULL;
-}
-
 static bool array_has(const json_t *array, const char *text)
 {
     const json_t *item;
@@ -91,15 +77,15 @@ static int start_check(const struct config *config, json_t *in, struct error *er
         return json_object_set_new(in, "event_types", json_pack("[s, s, s]", "create", "modify", "remove"));
     }
     json_array_foreach(given, index, item) {
-        const char *name = type_named(item);
-        if (!name) {
+        enum change_type type;
+        if (!change_type_find(json_string_value(item), &type)) {
             json_decref(types);
             return error_set(err, ERROR_INVALID,
                              "event_types: '%.40s' is none of unknown, access, create, modify, remove",
                              json_string_value(item));
         }
-        if (!array_has(types, name))
-            json_array_append_new(types, json_string(name));
+        if (!array_has(types, change_type_names[type]))
+            json_array_append_new(types, json_string(change_type_names[type]));
     }
     bool none = json_array_size(types) == 0;
     json_object_set_new(in, "event_types", types);

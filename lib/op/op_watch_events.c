@@ -3,6 +3,7 @@
 #include "lib/op/ops.h"
 #include "lib/op/watch.h"
 #include "lib/op/watch_page.h"
+#include "lib/wire/change.h"
 
 static const struct field events_params[] = {
     ROW_WORKSPACE_ID,
@@ -17,9 +18,6 @@ static const struct field events_params[] = {
     FIELD_END,
 };
 
-static const char *const event_types[] = {
-    "unknown", "access", "create", "modify", "remove", "overflow", NULL
-};
 static const struct field item_path = { NULL, FIELD_STRING, .text = NULL };
 static const struct field move_rows[] = {
     RESULT_TEXT("from", "Its name before, from /workspace on."),
@@ -29,7 +27,7 @@ static const struct field move_rows[] = {
 static const struct field event_rows[] = {
     RESULT_INT("seq", "0, 1, 2 ... without gap."),
     RESULT_TEXT("timestamp", "When, in UTC."),
-    { "type", FIELD_STRING, .required = true, .choices = event_types,
+    { "type", FIELD_STRING, .required = true, .choices = &change_type_names[CHANGE_UNKNOWN],
       .text = "What happened; overflow: changes were not seen, look at the path anew." },
     { "paths", FIELD_ARRAY, .required = true, .items = &item_path, .text = "To what, as an absolute path." },
     RESULT_TEXT("path", "The same from /workspace on; bytes that are not UTF-8 are shown as U+FFFD."),

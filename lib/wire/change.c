@@ -2,8 +2,24 @@
 #include "lib/wire/change.h"
 
 #include <string.h>
+#include <strings.h>
 
 #define HEADER 8
+
+const char *const change_type_names[CHANGE_TYPES] = {
+    [CHANGE_UNKNOWN] = "unknown", [CHANGE_ACCESS] = "access", [CHANGE_CREATE] = "create",
+    [CHANGE_MODIFY] = "modify",   [CHANGE_REMOVE] = "remove", [CHANGE_OVERFLOW] = "overflow",
+};
+
+bool change_type_find(const char *name, enum change_type *ret)
+{
+    for (enum change_type type = CHANGE_UNKNOWN; type < CHANGE_OVERFLOW; type++)
+        if (strcasecmp(name, change_type_names[type]) == 0) {
+            *ret = type;
+            return true;
+        }
+    return false;
+}
 
 static const char *const why_names[] = {
     [WHY_NONE] = "",

@@ -10,6 +10,7 @@
 #include "lib/base/buffer.h"
 #include "lib/base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define CHANGE_PATH_MAX 4095
@@ -42,6 +43,11 @@ enum change_why {
     WHY_COUNT
 };
 const char *change_why_name(enum change_why why); /* "queue", ...; "" for WHY_NONE */
+
+/* By type, and NULL from CHANGE_END on; the first is that of CHANGE_UNKNOWN. */
+extern const char *const change_type_names[CHANGE_TYPES];
+/* Of those that a watch may ask for, which all are but OVERFLOW and END; in upper or lower case. */
+bool change_type_find(const char *name, enum change_type *ret);
 
 struct change {
     enum change_type type;

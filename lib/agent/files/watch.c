@@ -19,23 +19,15 @@ struct watching {
     bool ended, broken;
 };
 
-static const struct {
-    const char *name;
-    enum change_type type;
-} types[] = {
-    { "unknown", CHANGE_UNKNOWN }, { "access", CHANGE_ACCESS }, { "create", CHANGE_CREATE },
-    { "modify", CHANGE_MODIFY },   { "remove", CHANGE_REMOVE },
-};
-
 static unsigned types_of(const struct file_call_context *call)
 {
     unsigned wanted = 0;
     const json_t *name;
+    enum change_type type;
     size_t index;
     json_array_foreach(json_object_get(call->request, "types"), index, name)
-        for (size_t i = 0; i < N_ELEMENTS(types); i++)
-            if (json_is_string(name) && !strcmp(json_string_value(name), types[i].name))
-                wanted |= 1u << types[i].type;
+        if (json_is_string(name) && change_type_find(json_string_value(name), &type))
+            wanted |= 1u << type;
     return wanted;
 }
 
