@@ -1,10 +1,12 @@
-/* Watches in a real events environment: the ring, what it drops, how one is pruned, and pages whose bounds
- * hold for whatever names. */
+/* Watches in a real events environment: the ring, what it drops, how one is pruned, pages whose bounds hold
+ * for whatever names, and lists. */
 #include "lib/base/base64.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/utf8.h"
+#include "lib/op/ops.h"
 #include "lib/op/watch_page.h"
+#include "lib/store/events_internal.h"
 #include "lib/store/watches.h"
 #include "tests/support/unit.h"
 
@@ -251,6 +253,62 @@ START_TEST(the_end_is_told_with_the_last_event)
 }
 END_TEST
 
+/* ---- lists ---- */
+
+static void add_exec(struct exec_head *exec)
+{
+    json_auto_t *info = json_pack("{s:s}", "command", "true");
+    *exec = (struct exec_head){ .state = EXEC_RUNNING, .created_us = clock_wall_us() };
+    id_make(ID_EXEC, exec->id);
+    begin();
+    ck_assert_int_eq(events_add_exec(writer, exec, info, NULL, NULL, NULL), 0);
+    ck_assert_int_eq(events_commit(writer, NULL), 0);
+}
+
+static char *listed(struct events_cache *cache, const struct op *op)
+{
+    struct call call = { .events = cache,
+                         .workspace = json_pack("{s:s}", "workspace_id", WORKSPACE),
+                         .in = json_pack("{s:i, s:i}", "limit", 50, "cursor", 0) };
+    _cleanup_error_ struct error err = ERROR_INIT;
+    ck_assert_msg(op->run(&call, &err) == OP_DONE, "%s: %s", op->id, err.message);
+    char *text = call.result ? json_dumps(call.result, 0) : xstrdup(buffer_text(&call.body));
+    call_clear(&call);
+    return text;
+}
+
+/* As where it is pruned after the list is read, and before its description is. */
+START_TEST(a_list_leaves_out_what_is_gone)
+{
+    struct exec_head execs[2];
+    const struct events_options options = { directory, WORKSPACE, 64 << 20, 1 << 30 };
+    add_exec(&execs[0]);
+    add_exec(&execs[1]);
+    const struct events_key keys[] = { key_id(execs[1].id), key_id(head.id) };
+    begin();
+    for (size_t i = 0; i < N_ELEMENTS(keys); i++)
+        ck_assert_int_eq(batch_delete(writer, &keys[i], NULL), 0);
+    ck_assert_int_eq(events_commit(writer, NULL), 0);
+    events_writer_close(writer);
+
+    struct events_cache *cache = events_cache_new(directory, 1);
+    _cleanup_free_ char *watches = listed(cache, &op_list_watches), *commands = listed(cache, &op_list_execs);
+    ck_assert_str_eq(watches, "[]");
+    json_auto_t *page = json_loads(commands, 0, NULL);
+    const json_t *list = json_object_get(page, "execs");
+    ck_assert_msg(json_array_size(list) == 1, "%s", commands);
+    ck_assert_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "exec_id")), execs[0].id);
+    events_cache_free(cache);
+
+    writer = events_writer_open(&options, NULL);
+    reader = events_writer_reader(writer);
+    begin();
+    ck_assert_int_eq(batch_put_id(writer, execs[1].id, execs[1].stream, NULL), 0);
+    ck_assert_int_eq(batch_put_id(writer, head.id, head.stream, NULL), 0);
+    ck_assert_int_eq(events_commit(writer, NULL), 0);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = { seqs_count_from_zero_and_a_cursor_is_the_next,
@@ -259,6 +317,7 @@ int main(void)
                                    any_names_make_a_page,
                                    what_is_exact_is_told_exactly,
                                    what_left_the_ring_is_one_overflow,
-                                   the_end_is_told_with_the_last_event };
+                                   the_end_is_told_with_the_last_event,
+                                   a_list_leaves_out_what_is_gone };
     return unit_run_tests("watches", tests, sizeof tests / sizeof *tests, set_up, tear_down, 30);
 }

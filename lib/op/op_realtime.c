@@ -227,24 +227,32 @@ static int render_listed(struct buffer *out, struct events_reader *reader, const
     return 0;
 }
 
-/* Renders what fits; returns how many, or -1. */
+/* Renders what fits, without what was pruned since the list was read; returns how many of heads it is done
+ * with, or -1. */
 static long render_list(struct call *call, struct events_reader *reader, const struct exec_head *heads,
                         long count, struct error *err)
 {
     struct buffer *out = &call->body;
     size_t room = ANSWER_BYTES / (call->form == CALL_MCP ? 3 : 1) - 1000;
+    _cleanup_error_ struct error problem = ERROR_INIT;
+    bool some = false;
     long done = 0;
 
     for (; done < count; done++) {
         size_t mark = out->length;
-        if (done > 0)
+        if (some)
             buffer_append_char(out, ',');
-        if (render_listed(out, reader, &heads[done], err) < 0)
+        bool there = render_listed(out, reader, &heads[done], &problem) == 0;
+        if (!there && problem.code != ERROR_NOT_FOUND) {
+            error_move(err, &problem);
             return -1;
-        if (done > 0 && out->length > room) {
-            out->length = mark;
-            break;
         }
+        bool full = some && out->length > room;
+        if (!there || full)
+            out->length = mark;
+        if (full)
+            break;
+        some |= there;
     }
     return done;
 }

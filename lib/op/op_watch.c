@@ -259,8 +259,12 @@ static int list_run(struct call *call, struct error *err)
     long count = watches_list(reader, 0, heads, LIST_MAX, err);
     for (long i = 0; i < count; i++) {
         json_auto_t *info = NULL, *item = NULL;
-        if (watches_get_info(reader, heads[i].id, &info, err) < 0)
+        if (watches_get_info(reader, heads[i].id, &info, &problem) < 0 && problem.code != ERROR_NOT_FOUND) {
+            error_move(err, &problem);
             return OP_FAILED;
+        }
+        if (!info) /* it was pruned since the list was read */
+            continue;
         item = describe(call, &heads[i], info);
         if (!list_take(call, item, &used))
             break;
