@@ -25,7 +25,7 @@ static const char fake_uv[] =
     "echo \"$package\" >>calls\n"
     "case $* in *--dry-run*) exit 0 ;; esac\n"
     "name=${package%%==*} version=${package##*==}\n"
-    "[ $name != refused ] || exit 1\n"
+    "case $name in refused*) exit 1 ;; esac\n"
     "mkdir -p wheels-v8/pypi/$name archive-v0/$name simple-v28\n"
     ": >wheels-v8/pypi/$name/$version-py3-none-any.http\n"
     "case $name in large*) head -c 3000000 /dev/zero >archive-v0/$name/data ;; esac\n";
@@ -167,17 +167,102 @@ START_TEST(what_is_there_is_not_brought_again)
     in_cache("mkdir six refused && touch six/1.17.0-py3-none-any.http refused/1-py3-none-any.http");
     free(share("100"));
     expect_calls("refused==1 six==1.17.0 ");
+    char *name = NULL;
     _cleanup_free_ char *refused = lines_of("refused"), *stamp = lines_of("stamp");
-    ck_assert_str_eq(refused, "refused==1 ");
+    ck_assert_msg(strtol(refused, &name, 10) > 1000000000 && !strcmp(name, " refused==1 "), "%s", refused);
     shell("rm tools/.packages/calls");
     free(share("100"));
     expect_calls("");
     _cleanup_free_ char *same = lines_of("stamp");
     ck_assert_str_eq(stamp, same);
-    /* it may have been the network */
-    shell("touch -d '2 hours ago' tools/.packages/refused");
+    /* It may have been the network: each is tried again an hour after it was refused itself. */
+    in_cache("mkdir refused2 && touch refused2/1-py3-none-any.http");
+    shell("now=$(date +%s) && printf '%s\\n' \"$((now - 3700)) refused==1\" \"$((now - 3500)) refused2==1\" "
+          "'refused3==1' 'x refused==1' >tools/.packages/refused");
     free(share("100"));
     expect_calls("refused==1 ");
+    shell("test $(wc -l <tools/.packages/refused) = 2");
+}
+END_TEST
+
+/* Names of somebody's invention, without end. */
+static void invent(const char *cache_of, const char *stem, int count)
+{
+    _cleanup_free_ char *line = xasprintf("c=workspaces/%s/home/.cache/uv/wheels-v8/pypi; rm -rf $c && mkdir "
+                                          "-p $c && cd $c && for i in $(seq %d); "
+                                          "do mkdir %s$i && : >%s$i/1-py3-none-any.http; done",
+                                          cache_of, count, stem, stem);
+    shell(line);
+}
+
+START_TEST(a_workspace_whose_wishes_are_refused_is_heeded_no_more)
+{
+    char other[ID_SIZE] = "ws-0123456789abcdef0123456789abcde3";
+    add_record(other, false);
+    invent(ws, "refused", 1100);
+    free(share("100"));
+    shell("test $(sort -u tools/.packages/calls | wc -l) = 10");
+    invent(ws, "refusedtoo", 100);
+    invent(other, "fine", 1);
+    free(share("100"));
+    shell("test $(sort -u tools/.packages/calls | wc -l) = 11 && grep -q fine1==1 tools/.packages/calls");
+    /* an hour later */
+    shell("sed -i 's/\"since\":[0-9]*/\"since\":1000000000/g' run/packages.json");
+    free(share("100"));
+    shell("test $(sort -u tools/.packages/calls | wc -l) = 21 && ! grep -q 1000000000 run/packages.json");
+    shell("echo '[' >run/packages.json");
+    free(share("100"));
+    shell("test $(sort -u tools/.packages/calls | wc -l) = 31");
+}
+END_TEST
+
+/* One chore is all that comes: who brought a large set changes the cache no more. */
+START_TEST(an_ordinary_set_comes_whole)
+{
+    invent(ws, "fine", 200);
+    in_cache("for i in 1 2 3 4 5; do mkdir refused$i && : >refused$i/1-py3-none-any.http; done");
+    free(share("100"));
+    shell("test $(ls -d tools/.packages/wheels-v8/pypi/fine* | wc -l) = 200 && "
+          "test $(wc -l <tools/.packages/refused) = 5 && read id count mib <tools/.packages/stamp && "
+          "test $count = 200");
+    shell("grep -q '\"asked\":205,\"refused\":5}' run/packages.json");
+    /* a refusal is paid for once, and by whom it was for alone */
+    in_cache("mkdir later && : >later/1-py3-none-any.http");
+    free(share("100"));
+    shell("test -e tools/.packages/wheels-v8/pypi/later && grep -q '\"asked\":206,\"refused\":5}' "
+          "run/packages.json");
+}
+END_TEST
+
+START_TEST(who_comes_meanwhile_is_served_next)
+{
+    char other[ID_SIZE] = "ws-0123456789abcdef0123456789abcde6";
+    add_record(other, false);
+    invent(ws, "many", 200);
+    shell("(until test -e tools/.packages/calls; do sleep 0.05; done; "
+          "c=workspaces/ws-0123456789abcdef0123456789abcde6/home/.cache/uv/wheels-v8/pypi/late; "
+          "mkdir -p $c && : >$c/1-py3-none-any.http) >/dev/null 2>&1 &");
+    free(share("100"));
+    shell("awk '!seen[$0]++' tools/.packages/calls | grep -n late==1 >at && test $(cut -d: -f1 at) -lt 100");
+}
+END_TEST
+
+START_TEST(no_workspace_keeps_another_waiting)
+{
+    static const char *const others[] = { "ws-0123456789abcdef0123456789abcde4",
+                                          "ws-0123456789abcdef0123456789abcde5" };
+    for (size_t i = 0; i < N_ELEMENTS(others); i++) {
+        char id[ID_SIZE];
+        snprintf(id, sizeof id, "%s", others[i]);
+        add_record(id, false);
+        invent(others[i], i ? "second" : "first", 2);
+    }
+    invent(ws, "many", 1100);
+    free(share("100"));
+    shell("awk '!seen[$0]++' tools/.packages/calls >order; test $(head -n 6 order | grep -c many) = 2 && "
+          "test $(wc -l <order) = 260");
+    free(share("100"));
+    shell("test $(sort -u tools/.packages/calls | grep -c many) = 256");
 }
 END_TEST
 
@@ -220,6 +305,10 @@ int main(void)
     tcase_add_test(c, names_of_packages_are_taken_and_nothing_else);
     tcase_add_test(c, who_has_no_network_has_no_wishes);
     tcase_add_test(c, what_is_there_is_not_brought_again);
+    tcase_add_test(c, a_workspace_whose_wishes_are_refused_is_heeded_no_more);
+    tcase_add_test(c, an_ordinary_set_comes_whole);
+    tcase_add_test(c, who_comes_meanwhile_is_served_next);
+    tcase_add_test(c, no_workspace_keeps_another_waiting);
     tcase_add_test(c, a_full_one_takes_no_more_and_begins_anew_after_a_day);
     tcase_add_test(c, nothing_is_shared_where_nothing_should_be);
     suite_add_tcase(s, c);

@@ -1,11 +1,12 @@
 /* Finds out which Python packages workspaces have brought for themselves, and has the driver bring the same
  * for all. What it reads lies in homes of workspaces and is written by anybody: names of directories alone
  * are taken, of the form that packages have, so many at most, by handles that follow no link. No file is
- * opened.
+ * opened. Who was asked for least comes first, so that no workspace keeps another waiting.
  */
 #include "lib/base/io.h"
 #include "lib/base/log.h"
 #include "lib/driver/driver.h"
+#include "lib/warden/allowance.h"
 #include "lib/warden/chore.h"
 #include "lib/warden/internal.h"
 
@@ -24,9 +25,7 @@
 #define CACHE         "home/.cache/uv"
 #define NAME_LIMIT    100
 #define ENTRIES_LIMIT 20000 /* directory entries looked at in one workspace */
-#define WISHES_LIMIT  1000
 #define AT_A_TIME     32
-#define ROUNDS        16
 #define REFUSED_LIMIT (1u << 20)
 #define REFUSED_FOR_S 3600
 #define RENEW_AFTER_S 86400
@@ -63,8 +62,9 @@ static int open_below(int at, const char *path)
 }
 
 struct walk {
-    json_t *packages; /* a set: names of members */
-    size_t entries;
+    json_t *packages;    /* a set: names of members */
+    const json_t *known; /* not these; may be NULL */
+    size_t limit, entries;
 };
 
 typedef void visit_entry(struct walk *walk, int folder, const char *parent, const char *name);
@@ -88,7 +88,7 @@ static void visit_wheel(struct walk *walk, int folder, const char *parent, const
 {
     (void)folder;
     _cleanup_free_ char *package = package_of(parent, name);
-    if (package && json_object_size(walk->packages) < WISHES_LIMIT)
+    if (package && !json_object_get(walk->known, package) && json_object_size(walk->packages) < walk->limit)
         json_object_set_new(walk->packages, package, json_true());
 }
 
@@ -107,9 +107,9 @@ static void visit_bucket(struct walk *walk, int folder, const char *parent, cons
 }
 
 /* Adds what lies in the cache below path to a set. */
-static void read_cache(int at, const char *path, json_t *packages)
+static void read_cache(int at, const char *path, const json_t *known, size_t limit, json_t *packages)
 {
-    struct walk walk = { .packages = packages };
+    struct walk walk = { .packages = packages, .known = known, .limit = limit };
     each_entry(&walk, open_below(at, path), "", visit_bucket);
 }
 
@@ -124,49 +124,107 @@ static bool may_wish(const struct chore *c, const char *id)
            !json_is_true(json_object_get(json_object_get(record, "spec"), "block_network"));
 }
 
-static void read_wishes(const struct chore *c, json_t *wishes)
-{
-    _cleanup_free_ char *path = config_path(c->config, "workspaces", NULL);
-    DIR *dir = opendir(path);
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        if (!may_wish(c, entry->d_name))
-            continue;
-        _cleanup_free_ char *cache = xasprintf("%s/" CACHE, entry->d_name);
-        read_cache(dirfd(dir), cache, wishes);
-    }
-    if (dir)
-        closedir(dir);
-}
-
+/* Lines of "time name": each is refused for an hour from its own time on. The sandbox that brings packages
+ * writes them. */
 static void read_refused(int store, json_t *packages)
 {
     char *save = NULL;
+    int64_t now = clock_wall_us() / 1000000;
     _cleanup_buffer_ struct buffer text = BUFFER_INIT;
-    struct stat status;
-    bool is_old = fstatat(store, "refused", &status, AT_SYMLINK_NOFOLLOW) < 0 ||
-                  clock_wall_us() / 1000000 - status.st_mtime > REFUSED_FOR_S;
-    if (is_old || io_read_file(store, "refused", REFUSED_LIMIT, &text, NULL) < 0)
+    if (io_read_file(store, "refused", REFUSED_LIMIT, &text, NULL) < 0)
         return;
     buffer_text(&text);
-    for (char *line = strtok_r(text.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-        json_object_set_new(packages, line, json_true());
+    for (char *line = strtok_r(text.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char *name = NULL;
+        int64_t at = strtoll(line, &name, 10);
+        if (*name == ' ' && at <= now && at > now - REFUSED_FOR_S)
+            json_object_set_new(packages, name + 1, json_true());
+    }
 }
 
-/* Up to so many that are wished for and neither there nor refused. */
-static size_t choose(const char *store_path, json_t *wishes, const char *ret[static AT_A_TIME])
+static int open_store(const char *path)
+{
+    return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+struct wisher {
+    struct wisher *next;
+    char *ws;
+    json_t *wishes; /* a set */
+    size_t left;    /* that may still be asked for in this round */
+};
+
+static void wishers_clear(struct wisher **first)
+{
+    for (struct wisher *w = *first, *next; w; w = next) {
+        next = w->next;
+        json_decref(w->wishes);
+        free(w->ws);
+        free(w);
+    }
+    *first = NULL;
+}
+
+/* What is there, was refused, or was asked for by this chore: no wish. New reference. */
+static json_t *read_known(const char *store_path, json_t *asked)
+{
+    json_t *known = json_copy(asked);
+    _cleanup_close_ int store = open_store(store_path);
+    if (store >= 0) {
+        read_cache(store, ".", NULL, ENTRIES_LIMIT, known);
+        read_refused(store, known);
+    }
+    return known;
+}
+
+/* Of each workspace as many as one round could take. */
+static struct wisher *read_wishes(const struct chore *c, const json_t *known, const json_t *allowance)
+{
+    struct wisher *first = NULL;
+    _cleanup_free_ char *path = config_path(c->config, "workspaces", NULL);
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        size_t left = allowance_left(allowance, entry->d_name);
+        if (left == 0 || !may_wish(c, entry->d_name))
+            continue;
+        _cleanup_free_ char *cache = xasprintf("%s/" CACHE, entry->d_name);
+        struct wisher *w = xcalloc(1, sizeof(*w));
+        *w = (struct wisher){
+            .next = first, .ws = xstrdup(entry->d_name), .wishes = json_object(), .left = left
+        };
+        read_cache(dirfd(dir), cache, known, AT_A_TIME, w->wishes);
+        first = w;
+    }
+    if (dir)
+        closedir(dir);
+    return first;
+}
+
+static struct wisher *least_served(struct wisher *first, const json_t *allowance)
+{
+    struct wisher *found = NULL;
+    for (struct wisher *w = first; w; w = w->next)
+        if (w->left > 0 && json_object_size(w->wishes) > 0 &&
+            (!found || allowance_asked(allowance, w->ws) < allowance_asked(allowance, found->ws)))
+            found = w;
+    return found;
+}
+
+/* Takes up to so many out of the wishes, and charges them. asked: name -> whose wish, of all rounds; it keeps
+ * the names. */
+static size_t choose(struct wisher *first, json_t *allowance, json_t *asked,
+                     const char *ret[static AT_A_TIME])
 {
     size_t count = 0;
-    const char *name;
-    json_t *value;
-    json_auto_t *there = json_object();
-    _cleanup_close_ int store = open(store_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (store >= 0) {
-        read_cache(store, ".", there);
-        read_refused(store, there);
-    }
-    json_object_foreach(wishes, name, value) {
-        if (count < AT_A_TIME && !json_object_get(there, name))
-            ret[count++] = name;
+    for (struct wisher *w; count < AT_A_TIME && (w = least_served(first, allowance));) {
+        const char *wish = json_object_iter_key(json_object_iter(w->wishes));
+        if (!json_object_get(asked, wish)) {
+            json_object_set_new(asked, wish, json_string(w->ws));
+            ret[count++] = json_object_iter_key(json_object_iter_at(asked, wish));
+            allowance_charge(allowance, w->ws, 1, 0);
+            w->left--;
+        }
+        json_object_del(w->wishes, wish);
     }
     return count;
 }
@@ -201,25 +259,60 @@ static int renew(const struct config *config, struct error *err)
     return io_remove_tree(at, ".packages.old", err);
 }
 
-static int bring(const struct chore *c, const struct driver *driver, struct error *err)
+/* Whose wishes were refused pays for it. */
+static void charge_refused(const char *store_path, const char *const *wanted, size_t count,
+                           const json_t *asked, json_t *allowance)
+{
+    json_auto_t *refused = json_object();
+    _cleanup_close_ int store = open_store(store_path);
+    if (store >= 0)
+        read_refused(store, refused);
+    for (size_t i = 0; i < count; i++)
+        if (json_object_get(refused, wanted[i]))
+            allowance_charge(allowance, json_string_value(json_object_get(asked, wanted[i])), 0, 1);
+}
+
+/* What is asked for is counted before, and stays so if this process ends amid it. */
+static int ask(const struct config *config, const char *store, const char *const *wanted, size_t count,
+               const json_t *asked, json_t *allowance, struct error *err)
+{
+    const struct driver *driver = driver_find(config->driver);
+    if (allowance_save(config, allowance, err) < 0)
+        return -1;
+    int result = driver->share_packages(config, wanted, count, err);
+    charge_refused(store, wanted, count, asked, allowance);
+    return allowance_save(config, allowance, result < 0 ? NULL : err) < 0 ? -1 : result;
+}
+
+/* Reads all of it anew, so that who comes while others are served is served next. asked: as in choose. 0 =
+ * nothing is left to do. */
+static int bring_some(const struct chore *c, const char *store, json_t *asked, struct error *err)
 {
     const struct config *config = c->config;
     const char *wanted[AT_A_TIME];
-    size_t count;
     bool is_old;
-    json_auto_t *wishes = json_object();
-    _cleanup_free_ char *store = config_path(config, "tools", ".packages");
-    read_wishes(c, wishes);
-    for (int round = 0; round < ROUNDS && (count = choose(store, wishes, wanted)) > 0; round++) {
-        bool full = is_full(config, store, &is_old);
-        if (full && !is_old) {
-            log_info("shared packages: no room for %zu more; see WORKSPACE_SHARED_PACKAGES_MIB", count);
-            return 0;
-        }
-        if ((full && renew(config, err) < 0) || driver->share_packages(config, wanted, count, err) < 0)
-            return -1;
-    }
-    return 0;
+    json_auto_t *allowance = allowance_load(config), *known = read_known(store, asked);
+    __attribute__((cleanup(wishers_clear))) struct wisher *wishers = read_wishes(c, known, allowance);
+    size_t count = choose(wishers, allowance, asked, wanted);
+    bool full = count > 0 && is_full(config, store, &is_old);
+    if (full && !is_old)
+        log_info("shared packages: no room for %zu more; see WORKSPACE_SHARED_PACKAGES_MIB", count);
+    if (count == 0 || (full && !is_old))
+        return 0;
+    if ((full && renew(config, err) < 0) || ask(config, store, wanted, count, asked, allowance, err) < 0)
+        return -1;
+    return 1;
+}
+
+/* Each round takes of somebody's allowance, so that it ends. */
+static int bring(const struct chore *c, struct error *err)
+{
+    int result;
+    json_auto_t *asked = json_object();
+    _cleanup_free_ char *store = config_path(c->config, "tools", ".packages");
+    while ((result = bring_some(c, store, asked, err)) > 0)
+        ;
+    return result;
 }
 
 /* No lock of a workspace is needed: nothing in there is changed, and what is half written is a wish all the
@@ -235,7 +328,7 @@ int chore_share(const struct chore *c, const char *unused, struct error *err)
     if (c->config->shared_packages_mib == 0 || offline || driver == NULL || driver->share_packages == NULL)
         return 0;
     int held = io_lock_file(lock, &lock_fd, err);
-    int result = held == 1 ? bring(c, driver, err) : held;
+    int result = held == 1 ? bring(c, err) : held;
     return result < 0 && err->code == ERROR_UNSUPPORTED ? (error_clear(err), 0) : result;
 }
 

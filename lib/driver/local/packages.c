@@ -54,12 +54,19 @@ static const char wrapper[] =
 
 /* The first run brings what a resolution without the index reads: of the package, and of what it depends on.
  * stamp: which store, how many packages came, MiB. It changes when all of them are whole. What could not be
- * brought is tried again after an hour: it may have been the network. */
+ * brought is tried again an hour after it was refused, whatever was refused since: it may have been the
+ * network. */
 static const char bringer[] =
     "cd " SANDBOX_WORKSPACE " || exit 1\n"
     "limit=$1\n"
     "shift\n"
-    "find . -maxdepth 1 -name refused -mmin +60 -delete\n"
+    "now=$(date +%s)\n"
+    "[ ! -f refused ] || {\n"
+    "    while read -r at package; do\n"
+    "        case $at in '' | *[!0-9]*) continue ;; esac\n"
+    "        [ \"$at\" -le $((now - 3600)) ] || echo \"$at $package\"\n"
+    "    done <refused | tail -n 2000 >refused.new && mv refused.new refused\n"
+    "}\n"
     "read -r id count size 2>/dev/null <stamp || {\n"
     "    id=$(od -An -N8 -tx8 /dev/urandom | tr -d ' ') count=0\n"
     "}\n"
@@ -72,7 +79,7 @@ static const char bringer[] =
     "    if (cd /tmp && { bring --dry-run \"$package\"; bring --no-deps \"$package\"; }); then\n"
     "        count=$((count + 1))\n"
     "    else\n"
-    "        echo \"$package\" >>refused\n"
+    "        echo \"$(date +%s) $package\" >>refused\n"
     "    fi\n"
     "    rm -rf /tmp/target\n"
     "done\n"
