@@ -3,6 +3,7 @@
  */
 #include "fcgi/dispatch.h"
 
+#include "fcgi/actions.h"
 #include "fcgi/audited.h"
 #include "fcgi/auth.h"
 #include "fcgi/away.h"
@@ -18,13 +19,8 @@
 #define KEEPER_TIMEOUT_MS  20000
 #define KEEPER_PATIENCE_MS 8000 /* with a live keeper, whose halves take milliseconds */
 #define END_PATIENCE_MS    5000
-#define ACTION_ATTEMPTS    3
 #define PAGE_USUAL         90000
 #define BACKLOG_MOST       (32u << 20)
-
-static void advance(struct flight *f);
-static void keep_value(struct flight *f, const json_t *value);
-static void take_back(struct flight *f);
 
 /* ---- ends ---- */
 
@@ -37,7 +33,7 @@ static void flight_free(struct flight *f)
     if (f->number)
         keeper_client_cancel(f->service->client, f->number);
     if (f->creating)
-        take_back(f);
+        actions_take_back(f);
     if (f->over)
         *f->over = true;
     principal_clear(&f->principal);
@@ -88,14 +84,14 @@ void dispatch_body(struct flight *f, const char *data, size_t length, bool last)
     raw_take(f, data, length, last);
 }
 
-static void fail(struct flight *f, const struct error *err)
+void dispatch_fail(struct flight *f, const struct error *err)
 {
     dispatch_finish(f, NULL, 0, err);
 }
 
 /* ---- the worker's half ---- */
 
-static int load_workspace(struct flight *f, json_t **ret, struct error *err)
+int dispatch_load_workspace(struct flight *f, json_t **ret, struct error *err)
 {
     const struct principal *p = &f->principal;
     _cleanup_error_ struct error problem = ERROR_INIT;
@@ -127,7 +123,8 @@ int dispatch_fill(struct flight *f, struct call *call, struct error *err)
                            .pieces = f->form == CALL_REST && f->sink->piece != NULL,
                            .going_on = f->going_on,
                            .may_work = f->may_work };
-    if ((f->op->flags & OP_ON_WORKSPACE) && !f->workspace && load_workspace(f, &f->workspace, err) < 0)
+    if ((f->op->flags & OP_ON_WORKSPACE) && !f->workspace &&
+        dispatch_load_workspace(f, &f->workspace, err) < 0)
         return -1;
     call->in = STEAL(f->in);
     call->kept = STEAL(f->kept);
@@ -193,7 +190,7 @@ void dispatch_go_on(struct flight *f)
     _cleanup_error_ struct error err = ERROR_INIT;
     struct call call;
     if (dispatch_fill(f, &call, &err) < 0) {
-        fail(f, &err);
+        dispatch_fail(f, &err);
         return;
     }
     call.last = f->service->draining;
@@ -212,13 +209,13 @@ void dispatch_go_on(struct flight *f)
         dispatch_take_blocks(f, &call);
         dispatch_finish(f, call.body.data, call.body.length, NULL);
     } else if (rc == OP_FAILED)
-        fail(f, &err);
+        dispatch_fail(f, &err);
     call_clear(&call);
 }
 
 /* ---- the keeper's half ---- */
 
-static void note_exec(struct flight *f, const json_t *object)
+void dispatch_note(struct flight *f, const json_t *object)
 {
     const char *id = json_string_value(json_object_get(object, "exec_id"));
     if (id)
@@ -228,28 +225,23 @@ static void note_exec(struct flight *f, const json_t *object)
         snprintf(f->workspace_id, sizeof(f->workspace_id), "%s", id);
 }
 
-void dispatch_keep(struct flight *f, const json_t *value)
-{
-    keep_value(f, value);
-}
-
 /* Nobody else has value, which may be changed. */
 static void take_value(struct flight *f, json_t *value)
 {
     json_decref(f->kept);
     f->kept = value;
-    note_exec(f, f->kept);
+    dispatch_note(f, f->kept);
     if (f->op->action != OP_ACTION_TERMINATE) /* there the old record is all that is left */
         json_decref(STEAL(f->workspace));
     dispatch_go_on(f);
 }
 
-static void keep_value(struct flight *f, const json_t *value)
+void dispatch_keep(struct flight *f, const json_t *value)
 {
     take_value(f, value ? json_deep_copy(value) : json_object());
 }
 
-static void kept(void *user, const json_t *ret, const struct error *err)
+void dispatch_kept(void *user, const json_t *ret, const struct error *err)
 {
     struct flight *f = user;
     bool none = err && (err->code == ERROR_CONFLICT || err->code == ERROR_UNAVAILABLE);
@@ -257,7 +249,7 @@ static void kept(void *user, const json_t *ret, const struct error *err)
     if (none && (f->op->flags & OP_STOPPED_TOO))
         take_value(f, json_object());
     else if (err)
-        fail(f, err);
+        dispatch_fail(f, err);
     else
         take_value(f, ret ? json_incref((json_t *)ret) : json_object());
 }
@@ -278,7 +270,7 @@ static int64_t patience(const struct op *op)
     return op->action == OP_ACTION_NONE ? KEEPER_PATIENCE_MS : END_PATIENCE_MS;
 }
 
-static void ask_keeper(struct flight *f, bool start, keeper_answer *answer)
+void dispatch_ask_keeper(struct flight *f, bool start, keeper_answer *answer)
 {
     char digest[ID_HASH_SIZE];
     if (f->key)
@@ -302,227 +294,38 @@ static void ask_keeper(struct flight *f, bool start, keeper_answer *answer)
     f->number = keeper_client_request(f->service->client, &request, answer, f);
 }
 
-/* ---- actions ---- */
-
-static void keep_record(void *user, const json_t *ret, const struct error *err)
-{
-    struct flight *f = user;
-    f->number = 0;
-    const json_t *record = json_object_get(ret, "record");
-    if (err)
-        fail(f, err);
-    else
-        keep_value(f, record ? record : ret);
-}
-
-/* What failed to come up was forgotten, and its key with it: the same request will make another. */
-static void fail_creation(struct flight *f, const struct error *err)
-{
-    _cleanup_error_ struct error gone = ERROR_INIT;
-    error_set(&gone, ERROR_UNAVAILABLE, "the workspace could not be made: try again");
-    fail(f, err->code == ERROR_NOT_FOUND ? &gone : err);
-}
-
-static void create_started(void *user, const json_t *ret, const struct error *err)
-{
-    struct flight *f = user;
-    f->number = 0;
-    if (err)
-        fail_creation(f, err);
-    else
-        keep_record(f, ret, NULL);
-}
-
-/* The key was used before: the same request gets that workspace, another one is refused. */
-static void create_again(struct flight *f, const json_t *existing)
-{
-    _cleanup_error_ struct error err = ERROR_INIT;
-    const char *id = json_string_value(json_object_get(existing, "workspace_id"));
-    const char *before = json_string_value(json_object_get(existing, "digest"));
-    char digest[ID_HASH_SIZE];
-    op_digest(f->op, f->in, digest);
-    snprintf(f->workspace_id, sizeof(f->workspace_id), "%s", id ? id : "");
-    json_auto_t *record = NULL;
-    if (!before || strcmp(before, digest) != 0)
-        error_set(&err, ERROR_CONFLICT, "this Idempotency-Key was used before with other parameters");
-    else if (load_workspace(f, &record, &err) == 0) {
-        const char *state = json_string_value(json_object_get(record, "state"));
-        if (state && strcmp(state, "creating") == 0)
-            f->number = keeper_client_start(f->service->client, f->workspace_id, create_started, f);
-        else
-            keep_value(f, record);
-        return;
-    }
-    fail_creation(f, &err);
-}
-
-/* Without a key nobody can ask for it again. */
-static void take_back(struct flight *f)
-{
-    f->creating = false;
-    if (!f->key)
-        keeper_client_take_back(f->service->client, f->workspace_id);
-}
-
-static void created(void *user, const json_t *ret, const struct error *err)
-{
-    struct flight *f = user;
-    const json_t *existing = json_object_get(ret, "existing");
-    f->number = 0;
-    f->creating = false;
-    if (err && (err->code == ERROR_TIMEOUT || err->code == ERROR_UNAVAILABLE))
-        take_back(f);
-    if (!err && existing)
-        create_again(f, existing);
-    else
-        keep_record(f, ret, err);
-}
-
-static void act_create(struct flight *f)
-{
-    _cleanup_error_ struct error err = ERROR_INIT;
-    if (f->principal.workspace_id) {
-        error_set(&err, ERROR_FORBIDDEN, "this token is bound to one workspace");
-        fail(f, &err);
-        return;
-    }
-    char digest[ID_HASH_SIZE];
-    if (f->key)
-        op_digest(f->op, f->in, digest);
-    json_auto_t *record = op_workspace_record(f->service->config, &f->principal, f->in);
-    note_exec(f, record);
-    f->creating = true;
-    f->number = keeper_client_create(f->service->client, record, f->principal.name, f->key,
-                                     f->key ? digest : NULL, created, f);
-}
-
-/* ---- the principal's own workspace ---- */
-
-static int take_default(struct flight *f, struct error *err)
-{
-    json_object_set_new(f->in, "workspace_id", json_string(f->workspace_id));
-    return load_workspace(f, &f->workspace, err);
-}
-
-static void default_created(void *user, const json_t *ret, const struct error *err)
-{
-    struct flight *f = user;
-    _cleanup_error_ struct error problem = ERROR_INIT;
-    char own[ID_SIZE];
-    (void)ret;
-    snprintf(own, sizeof(own), "%s", f->workspace_id);
-    f->number = 0;
-    f->creating = false;
-    if (err) {
-        take_back(f);
-        fail(f, err);
-        return;
-    }
-    int rc = default_workspace_find(f->service->state, &f->principal, f->workspace_id, &problem);
-    if (rc == 0 && strcmp(own, f->workspace_id) != 0) /* another came first */
-        keeper_client_take_back(f->service->client, own);
-    if (rc == 1)
-        error_set(&problem, ERROR_UNAVAILABLE, "the workspace is gone: try again");
-    if (rc != 0 || take_default(f, &problem) < 0)
-        fail(f, &problem);
-    else
-        advance(f);
-}
-
-static void create_default(struct flight *f)
-{
-    _cleanup_error_ struct error err = ERROR_INIT;
-    json_auto_t *record = default_workspace_record(f->service->config, &f->principal, &err);
-    if (!record) {
-        fail(f, &err);
-        return;
-    }
-    note_exec(f, record);
-    f->creating = true;
-    f->number =
-        keeper_client_create(f->service->client, record, f->principal.name, NULL, NULL, default_created, f);
-}
-
-static void terminated(void *user, const json_t *ret, const struct error *err);
-
-static void removed(void *user, const json_t *ret, const struct error *err)
-{
-    struct flight *f = user;
-    f->number = 0;
-    if (err && err->code == ERROR_CONFLICT && ++f->attempts < ACTION_ATTEMPTS)
-        ask_keeper(f, false, terminated); /* a keeper came up meanwhile */
-    else if (err)
-        fail(f, err);
-    else
-        keep_value(f, json_object_size(ret) > 0 ? ret : f->workspace);
-}
-
-/* A conflict or a death: there is no keeper (any more), the warden removes what is left; or one that does not
- * answer, which it ends. */
-static void terminated(void *user, const json_t *ret, const struct error *err)
-{
-    struct flight *f = user;
-    f->number = 0;
-    bool stuck = err && err->code == ERROR_TIMEOUT;
-    if (stuck || (err && (err->code == ERROR_CONFLICT || err->code == ERROR_UNAVAILABLE)))
-        f->number = keeper_client_remove(f->service->client, f->workspace_id, stuck, removed, f);
-    else
-        kept(f, ret, err);
-}
-
-static void stopped(void *user, const json_t *ret, const struct error *err)
-{
-    struct flight *f = user;
-    f->number = 0;
-    if (err && (err->code == ERROR_CONFLICT || err->code == ERROR_UNAVAILABLE)) {
-        _cleanup_error_ struct error problem = ERROR_INIT;
-        json_auto_t *record = NULL;
-        if (load_workspace(f, &record, &problem) < 0)
-            fail(f, &problem);
-        else
-            keep_value(f, record);
-        return;
-    }
-    kept(f, ret, err);
-}
-
 /* ---- the beginning ---- */
 
 static void start_raw(struct flight *f)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     if (f->sink->head) {
-        ask_keeper(f, true, raw_answer);
+        dispatch_ask_keeper(f, true, raw_answer);
         raw_begin(f);
         return;
     }
     error_set(&err, ERROR_UNSUPPORTED, "bytes of files go over HTTP alone");
-    fail(f, &err);
+    dispatch_fail(f, &err);
 }
 
-static void advance(struct flight *f)
+static void (*const actions[])(struct flight *f) = { [OP_ACTION_NONE] = NULL,
+                                                     [OP_ACTION_CREATE] = actions_create,
+                                                     [OP_ACTION_TERMINATE] = actions_terminate,
+                                                     [OP_ACTION_STOP] = actions_stop };
+_Static_assert(N_ELEMENTS(actions) == OP_ACTIONS, "each action has its call");
+
+void dispatch_advance(struct flight *f)
 {
     if ((f->op->flags & OP_DEFAULT_WORKSPACE) && !f->workspace_id[0]) {
-        create_default(f);
+        actions_create_default(f);
         return;
     }
-    switch (f->op->action) {
-    case OP_ACTION_CREATE:
-        act_create(f);
-        return;
-    case OP_ACTION_TERMINATE:
-        ask_keeper(f, false, terminated);
-        return;
-    case OP_ACTION_STOP:
-        ask_keeper(f, false, stopped);
-        return;
-    case OP_ACTION_NONE:
-        break;
-    }
-    if (f->op->flags & OP_RAW)
+    if (actions[f->op->action])
+        actions[f->op->action](f);
+    else if (f->op->flags & OP_RAW)
         start_raw(f);
     else if (f->op->keep)
-        ask_keeper(f, (f->op->flags & OP_NEEDS_SANDBOX) != 0, kept);
+        dispatch_ask_keeper(f, (f->op->flags & OP_NEEDS_SANDBOX) != 0, dispatch_kept);
     else
         dispatch_go_on(f);
 }
@@ -555,9 +358,9 @@ static int prepare(struct flight *f, struct error *err)
     if ((f->op->flags & OP_ON_WORKSPACE) == 0)
         return 0;
     if (f->workspace_id[0])
-        return load_workspace(f, &f->workspace, err);
+        return dispatch_load_workspace(f, &f->workspace, err);
     int rc = default_workspace_find(f->service->state, &f->principal, f->workspace_id, err);
-    return rc == 0 ? take_default(f, err) : rc == 1 ? check_creation(&f->principal, err) : -1;
+    return rc == 0 ? actions_take_default(f, err) : rc == 1 ? check_creation(&f->principal, err) : -1;
 }
 
 /* While much output lies here for slow clients, who asks for a large page gets a usual one: max_bytes is a
@@ -595,13 +398,13 @@ struct flight *dispatch_start(struct service *s, struct dispatch_request *reques
     snprintf(f->request_id, sizeof(f->request_id), "%s", request->request_id);
     if (request->key && (f->op->flags & OP_KEYED))
         f->key = xstrdup(request->key);
-    note_exec(f, f->in);
+    dispatch_note(f, f->in);
     bound_page(f, request->backlog);
     _cleanup_error_ struct error err = ERROR_INIT;
     if (prepare(f, &err) < 0)
-        fail(f, &err);
+        dispatch_fail(f, &err);
     else
-        advance(f);
+        dispatch_advance(f);
     if (over)
         return NULL;
     f->over = NULL;

@@ -115,7 +115,7 @@ void dispatch_drained(struct flight *f);
 /* A piece of the request's body, where its operation takes one (OP_RAW); last: it is whole. */
 void dispatch_body(struct flight *f, const char *data, size_t length, bool last);
 
-/* ---- for wait.c, stream.c, away.c and raw.c ---- */
+/* ---- for wait.c, stream.c, away.c, raw.c and actions.c ---- */
 /* Fills call for a run of f's operation; in, kept, memo and work are moved from f, the workspace is loaded
  * anew where f has none. */
 int dispatch_fill(struct flight *f, struct call *call, struct error *err);
@@ -127,7 +127,18 @@ void dispatch_take_blocks(struct flight *f, const struct call *call);
 void dispatch_go_on(struct flight *f);
 /* The keeper's answer, copied, then the worker's half. */
 void dispatch_keep(struct flight *f, const json_t *value);
+/* The same as a keeper_answer: of an operation that runs where no keeper is (OP_STOPPED_TOO), nothing comes.
+ */
+void dispatch_kept(void *user, const json_t *ret, const struct error *err);
+/* Asks the workspace's keeper for its half; start: brings it up first. */
+void dispatch_ask_keeper(struct flight *f, bool start, keeper_answer *answer);
+/* The workspace is known: the action, the keeper's half or the worker's. */
+void dispatch_advance(struct flight *f);
+/* Takes the ids of an object that tells of an exec or a workspace, for the log and for parking. */
+void dispatch_note(struct flight *f, const json_t *object);
+int dispatch_load_workspace(struct flight *f, json_t **ret, struct error *err);
 /* Answers and frees. */
+void dispatch_fail(struct flight *f, const struct error *err);
 void dispatch_finish(struct flight *f, const char *text, size_t length, const struct error *err);
 
 #endif

@@ -84,7 +84,13 @@ struct op {
      * NULL = nothing. */
     char *(*told)(const json_t *result);
     /* Optional, instead of keep: the dispatcher's own kind of action on the warden or a keeper. */
-    enum op_action { OP_ACTION_NONE, OP_ACTION_CREATE, OP_ACTION_TERMINATE, OP_ACTION_STOP } action;
+    enum op_action {
+        OP_ACTION_NONE,
+        OP_ACTION_CREATE,
+        OP_ACTION_TERMINATE,
+        OP_ACTION_STOP,
+        OP_ACTIONS
+    } action;
 };
 
 struct call {
