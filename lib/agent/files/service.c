@@ -1,46 +1,25 @@
-/* Owns the file calls of the agent from their request to their CLOSE: who runs, who waits for a place, what
- * of a reply is here, when a call is given up. It must never touch a file itself: a FIFO, a slow disk or a
- * large folder would stop the whole sandbox. */
+/* Owns the file calls of the agent from their request to their CLOSE: who runs, who waits, what is relayed,
+ * when a call is given up. It must never touch a file itself: a FIFO, a slow disk or a large folder would
+ * stop the whole sandbox. */
 #include "lib/agent/files/service.h"
 
-#include "lib/agent/files/process.h"
+#include "lib/agent/files/reply.h"
+#include "lib/agent/files/seats.h"
 #include "lib/agent/files/turn.h"
 #include "lib/agent/input.h"
 #include "lib/agent/output.h"
 #include "lib/base/clock.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #define WAITING_MAX   256        /* beyond those: refused */
 #define REPLY_QUEUED  (1u << 20) /* control that waits in the channel: a reply waits for less */
-#define REPLY_PIECE   (256u << 10)
-#define REPLY_LEAST   4096 /* most replies are shorter: one read */
 #define CLOSED_BROKEN 1
 #define WAIT          "wait_ms" /* of a request, where it says how long it is waited for */
-#define NO_PLACE      (-1)
 
 #define PLACE_WAIT_MS 10000 /* for a place: then refused */
 #define RETRY_AFTER   5     /* seconds, told to who is refused */
-#define LOOK_MS       60000 /* how long a look may be silent */
-/* A transfer that others wait for has to move so much in each such time. */
-#define RATE_MS    20000
-#define RATE_LEAST (32u << 10)
-
-/* At once. More watches than the keeper lets live: those that were cancelled may still be about to end. */
-static const unsigned running_max[FILE_PLACES] = {
-    [FILE_SHORT] = 8,  [FILE_LOOK] = 8,   [FILE_DOWNLOAD] = 8, [FILE_PARKED] = 16,
-    [FILE_UPLOAD] = 8, [FILE_SEARCH] = 8, [FILE_WATCH] = 80,
-};
-
-/* A call's reply as its process writes it: its length, then JSON. */
-struct reply {
-    struct loop_source source; /* fd -1 = closed */
-    struct buffer text;
-    uint32_t length;
-    bool sent, much; /* FILE_REPLY_MUCH */
-};
 
 struct file_call {
     struct file_call *next;
@@ -52,16 +31,14 @@ struct file_call {
     struct buffer early; /* input that came before it ran */
     bool early_end;
     pid_t pid; /* 0 = waits, or is reaped */
-    int place; /* NO_PLACE where there is no process */
+    struct seat seat;
     bool begun, broken, closed;
     bool writes; /* what it writes is relayed: not before its reply */
     struct input input;
     struct output output;
     struct reply reply;
     struct loop_timer timer;
-    uint64_t seen;  /* bytes that had moved when the timer was armed */
-    int silence_ms; /* so long nothing had */
-    uint64_t moved;
+    uint64_t fed; /* bytes that it was given to read */
 };
 
 struct files {
@@ -70,8 +47,8 @@ struct files {
     const struct launch_rules *rules;
     int turns;
     struct file_call *calls; /* oldest first */
-    unsigned running[FILE_PLACES], waiting;
-    int64_t wanted_ms[FILE_PLACES]; /* when a call waited for a place there, the last time */
+    struct seats seats;
+    unsigned waiting;
 };
 
 struct files *files_new(struct loop *loop, struct channel *channel, const struct launch_rules *rules)
@@ -106,14 +83,6 @@ bool files_owns(const struct files *files, pid_t pid)
 
 /* ---- ends ---- */
 
-static void close_reply(struct file_call *call)
-{
-    if (call->reply.source.fd < 0)
-        return;
-    loop_watch(call->files->loop, &call->reply.source, 0);
-    close(STEAL_FD(call->reply.source.fd));
-}
-
 /* Our unreaped child: its number is nobody else's. */
 static void kill_process(struct file_call *call)
 {
@@ -127,8 +96,7 @@ static void call_free(struct file_call *call)
     loop_disarm(call->files->loop, &call->timer);
     input_close(&call->input);
     output_close(&call->output);
-    close_reply(call);
-    buffer_free(&call->reply.text);
+    reply_clear(&call->reply);
     buffer_free(&call->early);
     json_decref(call->request);
     free(call);
@@ -174,27 +142,9 @@ static void give_up(struct file_call *call, enum error_code code, const char *wh
 
 /* ---- places ---- */
 
-static void change_place(struct file_call *call, int place)
-{
-    if (call->place != NO_PLACE)
-        call->files->running[call->place]--;
-    call->place = place;
-    if (place != NO_PLACE)
-        call->files->running[place]++;
-}
-
-static bool has_room(struct files *files, int place)
-{
-    if (files->running[place] < running_max[place])
-        return true;
-    if (place != FILE_PARKED)
-        files->wanted_ms[place] = clock_boottime_ms();
-    return false;
-}
-
 static bool waits(const struct file_call *call)
 {
-    return !call->begun || call->place == FILE_PARKED;
+    return !call->begun || call->seat.place == FILE_PARKED;
 }
 
 /* Nothing was done: the same call may do better later. */
@@ -206,114 +156,74 @@ static void refuse_place(struct file_call *call)
         "this one to begin: nothing was done, try again");
 }
 
-/* ---- the process ---- */
-
 static uint64_t moved(const struct file_call *call)
 {
-    return call->output.total + call->moved;
-}
-
-/* One whose bytes are all here is at work on the disk. */
-static bool is_too_slow(const struct file_call *call)
-{
-    bool transfers = call->place == FILE_DOWNLOAD || (call->place == FILE_UPLOAD && !call->input.ends);
-    return transfers && moved(call) - call->seen < RATE_LEAST && call->files->wanted_ms[call->place] > 0 &&
-           call->files->wanted_ms[call->place] >= clock_boottime_ms() - RATE_MS;
+    return call->output.total + call->fed;
 }
 
 static void watch_rate(struct file_call *call)
 {
-    call->seen = moved(call);
-    loop_arm(call->files->loop, &call->timer, RATE_MS);
+    call->seat.seen = moved(call);
+    loop_arm(call->files->loop, &call->timer, SEAT_LOOK_MS);
 }
 
 /* What is bounded is silence: a long transfer is none, nor a watch that has nothing to tell. */
 static void on_time(void *user)
 {
     struct file_call *call = user;
-    int most = call->place == FILE_LOOK ? LOOK_MS : call->kind->silence_ms;
     if (waits(call)) {
         refuse_place(call);
         return;
     }
-    if (call->place == FILE_WATCH && call->reply.sent)
+    if (call->seat.place == FILE_WATCH && call->reply.sent)
         return;
-    call->silence_ms = moved(call) == call->seen ? call->silence_ms + RATE_MS : 0;
-    if (call->silence_ms >= most)
+    switch (seats_rate(&call->files->seats, &call->seat, call->kind, moved(call), call->input.ends)) {
+    case SEAT_IS_SILENT:
         give_up(call, ERROR_TIMEOUT, "the file operation took too long and was ended");
-    else if (is_too_slow(call))
+        break;
+    case SEAT_IS_SLOW:
         give_up(call, ERROR_TIMEOUT,
                 "the bytes moved too slowly while others waited: the transfer was ended");
-    else
+        break;
+    case SEAT_GOES_ON:
         watch_rate(call);
+        break;
+    }
 }
 
 /* A long download gets its place when it is known to be one; until then it keeps nobody else's. */
 static bool may_reply(struct file_call *call)
 {
     struct files *files = call->files;
-    if (!call->reply.much || call->place == FILE_DOWNLOAD || call->place == NO_PLACE)
+    int place = call->seat.place;
+    if (!reply_has_much_behind(&call->reply) || place == FILE_DOWNLOAD || place == NO_PLACE)
         return true;
-    if (has_room(files, FILE_DOWNLOAD)) {
-        change_place(call, FILE_DOWNLOAD);
+    if (seats_have_room(&files->seats, FILE_DOWNLOAD)) {
+        seats_change(&files->seats, &call->seat, FILE_DOWNLOAD);
         watch_rate(call);
         return true;
     }
-    if (call->place == FILE_PARKED)
+    if (place == FILE_PARKED)
         return false;
-    if (!has_room(files, FILE_PARKED)) {
+    if (!seats_have_room(&files->seats, FILE_PARKED)) {
         refuse_place(call);
         return false;
     }
-    change_place(call, FILE_PARKED);
+    seats_change(&files->seats, &call->seat, FILE_PARKED);
     loop_arm(files->loop, &call->timer, PLACE_WAIT_MS);
     return false;
 }
 
 static void deliver_reply(struct file_call *call)
 {
-    struct reply *reply = &call->reply;
-    if (reply->sent || reply->text.length < sizeof reply->length ||
-        reply->text.length - sizeof reply->length < reply->length)
+    struct files *files = call->files;
+    if (call->reply.sent || !reply_is_whole(&call->reply))
         return;
-    if (channel_control_queued(call->files->channel) > REPLY_QUEUED || !may_reply(call))
-        return;
-    channel_send(call->files->channel, FRAME_REPLY, 0, call->number, reply->text.data + sizeof reply->length,
-                 reply->length);
-    reply->sent = true;
-    buffer_free(&reply->text);
+    if (channel_control_queued(files->channel) <= REPLY_QUEUED && may_reply(call))
+        reply_send(&call->reply, files->channel, call->number);
 }
 
-/* How much of the reply is still to come; a length that no reply may have ends the call. */
-static size_t reply_wanted(struct file_call *call)
-{
-    struct reply *reply = &call->reply;
-    if (reply->text.length < sizeof reply->length)
-        return sizeof reply->length - reply->text.length;
-    memcpy(&reply->length, reply->text.data, sizeof reply->length);
-    reply->much = reply->length & FILE_REPLY_MUCH;
-    reply->length &= ~FILE_REPLY_MUCH;
-    if (reply->length > FRAME_MESSAGE_MAX)
-        reply->length = 0;
-    size_t whole = sizeof reply->length + reply->length;
-    return reply->text.length < whole ? whole - reply->text.length : 0;
-}
-
-static void on_reply(void *user, short events)
-{
-    struct file_call *call = user;
-    size_t wanted = reply_wanted(call), most = wanted < REPLY_LEAST ? REPLY_LEAST : wanted;
-    (void)events;
-    if (most > REPLY_PIECE)
-        most = REPLY_PIECE;
-    ssize_t got = read(call->reply.source.fd, buffer_reserve(&call->reply.text, most), most);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (got > 0)
-        call->reply.text.length += (size_t)got;
-    if (got <= 0 || !reply_wanted(call))
-        close_reply(call);
-}
+/* ---- the process ---- */
 
 static void output_changed(void *user)
 {
@@ -322,7 +232,7 @@ static void output_changed(void *user)
 
 static void feed(struct file_call *call, const char *data, size_t length)
 {
-    call->moved += length;
+    call->fed += length;
     input_data(&call->input, data, length);
 }
 
@@ -356,11 +266,10 @@ static void run(struct file_call *call)
         give_up(call, ERROR_UNAVAILABLE, "no process could be started for the file operation: try again");
         return;
     }
-    change_place(call, call->kind->place);
+    seats_change(&files->seats, &call->seat, call->kind->place);
     input_open(&call->input, pipes.input);
     output_open(&call->output, pipes.output);
-    call->reply.source = (struct loop_source){ .fd = pipes.reply, .ready = on_reply, .user = call };
-    loop_watch(files->loop, &call->reply.source, POLLIN);
+    reply_open(&call->reply, pipes.reply);
     watch_rate(call);
     take_early(call);
 }
@@ -376,7 +285,7 @@ bool files_child(struct files *files, pid_t pid, int status)
         }
         call->pid = 0;
         call->broken |= !WIFEXITED(status) || WEXITSTATUS(status) != 0;
-        change_place(call, NO_PLACE);
+        seats_change(&files->seats, &call->seat, NO_PLACE);
         return true;
     }
     return false;
@@ -436,8 +345,8 @@ void files_request(struct files *files, uint32_t number, const json_t *request)
                     .fd = -1,
                     .changed = output_changed,
                     .user = call },
-        .reply = { .source = { .fd = -1 } },
-        .place = NO_PLACE,
+        .reply = REPLY_INIT(files->loop),
+        .seat = { .place = NO_PLACE },
         .timer = { .fire = on_time, .user = call }
     };
     int64_t time = time_of(kind, request);
@@ -495,7 +404,7 @@ bool files_frame(struct files *files, const struct frame *frame, const char *dat
 static void start_waiting(struct files *files)
 {
     for (struct file_call *call = files->calls; call && files->waiting; call = call->next) {
-        if (!call->begun && has_room(files, call->kind->place))
+        if (!call->begun && seats_have_room(&files->seats, call->kind->place))
             run(call);
     }
 }
@@ -514,7 +423,7 @@ static bool is_over(struct file_call *call)
     if (!call->begun || call->pid || call->output.fd >= 0 || call->reply.source.fd >= 0)
         return false;
     deliver_reply(call);
-    if (!call->reply.sent && reply_wanted(call) > 0)
+    if (!call->reply.sent && !reply_is_whole(&call->reply))
         give_up(call, ERROR_UNAVAILABLE,
                 "the file operation's process was ended before it had answered: try again");
     return call->reply.sent;
