@@ -2,9 +2,8 @@
  * nothing of what records mean. */
 #include "lib/store/record_cache.h"
 
+#include "lib/base/fnv.h"
 #include "lib/base/memory.h"
-
-#include <stdint.h>
 
 #define SLOTS    128
 #define TEXT_MAX 16384
@@ -43,10 +42,7 @@ void record_cache_free(struct record_cache *c)
 
 static struct slot *slot_of(struct record_cache *c, const char *key)
 {
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (; *key; key++)
-        hash = (hash ^ (unsigned char)*key) * 16777619u;
-    return &c->slots[hash % SLOTS];
+    return &c->slots[fnv_mix(FNV_BEGIN, key, strlen(key)) % SLOTS];
 }
 
 json_t *record_cache_parse(struct record_cache *c, const char *key, const void *text, size_t length)

@@ -2,6 +2,7 @@
  * recognised. */
 #include "lib/text/condense.h"
 
+#include "lib/base/fnv.h"
 #include "lib/text/block.h"
 #include "lib/text/fold.h"
 
@@ -69,14 +70,6 @@ static void take_line(void *context, const char *data, size_t length)
     };
 }
 
-static uint64_t text_hash(const char *data, size_t length)
-{
-    uint64_t hash = 0xCBF29CE484222325u;
-    for (size_t at = 0; at < length; at++)
-        hash = (hash ^ (unsigned char)data[at]) * 0x100000001B3u;
-    return hash;
-}
-
 /* A counter of errors that is redrawn on and on is no new error each time. */
 static bool is_counter(struct condenser *c, const struct line_facts *facts)
 {
@@ -96,7 +89,7 @@ static bool rescue(void *context, const char *data, size_t length, bool complete
     bool unusual = completed && (facts.sentence || (facts.level == LEVEL_NOTE && !facts.sure));
     if (!failure && !unusual)
         return false;
-    uint64_t hash = failure && facts.kind != KIND_PROGRESS ? text_hash(data, length) : facts.shape;
+    uint64_t hash = failure && facts.kind != KIND_PROGRESS ? fnv_mix(FNV_BEGIN, data, length) : facts.shape;
     uint64_t *recent = &c->rescued[(hash >> 20) % RECENT];
     bool seen = *recent == hash;
     *recent = hash;

@@ -3,6 +3,7 @@
  * It must not know: files, or how a difference is shown. */
 #include "lib/agent/edit/compare.h"
 
+#include "lib/base/fnv.h"
 #include "lib/base/memory.h"
 
 #include <stdint.h>
@@ -23,19 +24,11 @@ struct pair {
     uint64_t *old_hashes, *new_hashes;
 };
 
-static uint64_t hash(struct bytes line)
-{
-    uint64_t sum = 0xCBF29CE484222325;
-    for (size_t i = 0; i < line.length; i++)
-        sum = (sum ^ (unsigned char)line.data[i]) * 0x100000001B3;
-    return sum;
-}
-
 static uint64_t *hash_all(const struct bytes *lines, size_t count)
 {
     uint64_t *hashes = xreallocarray(NULL, count, sizeof(*hashes));
     for (size_t i = 0; i < count; i++)
-        hashes[i] = hash(lines[i]);
+        hashes[i] = fnv_mix(FNV_BEGIN, lines[i].data, lines[i].length);
     return hashes;
 }
 

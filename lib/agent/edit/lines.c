@@ -2,6 +2,7 @@
  * It must not know: edits, or what a line end is in the file. Bytes that are no UTF-8 are just bytes. */
 #include "lib/agent/edit/lines.h"
 
+#include "lib/base/fnv.h"
 #include "lib/base/memory.h"
 
 bool line_next(struct bytes text, size_t *at, struct bytes *ret)
@@ -136,20 +137,19 @@ static uint64_t hash_bytes(uint64_t hash, struct bytes b)
         hash = (hash ^ word) * 0x9E3779B97F4A7C15;
         hash ^= hash >> 32;
     }
-    for (; at < b.length; at++)
-        hash = (hash ^ (unsigned char)b.data[at]) * 0x100000001B3;
+    hash = fnv_mix(hash, b.data + at, b.length - at);
     return hash ^ hash >> 29;
 }
 
 uint64_t line_hash(struct bytes line, enum lines_grade grade)
 {
     struct bytes text = line_trim(line);
-    uint64_t hash = 0xCBF29CE484222325;
+    uint64_t hash = FNV_BEGIN;
     if (grade == LINES_TRIMMED)
         return hash_bytes(hash, text);
     for (size_t at = 0; at < text.length;) {
         size_t end = word_end(text, at);
-        hash = (hash_bytes(hash, bytes_cut(text, at, end - at)) ^ ' ') * 0x100000001B3;
+        hash = fnv_mix(hash_bytes(hash, bytes_cut(text, at, end - at)), " ", 1);
         at = end + spaces_at(text, end);
     }
     return hash;

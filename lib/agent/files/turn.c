@@ -3,6 +3,7 @@
 #include "lib/agent/files/turn.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/fnv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,22 +19,14 @@ int turns_open(void)
     return memfd_create("turns", MFD_CLOEXEC);
 }
 
-/* FNV-1a. */
-static uint64_t mix(uint64_t hash, const void *data, size_t length)
-{
-    for (const unsigned char *at = data; length > 0; at++, length--)
-        hash = (hash ^ *at) * 0x100000001b3;
-    return hash;
-}
-
 /* Names that share a byte wait for each other, no more; with so many bytes hardly any do. */
 static off_t byte_of(const struct place *place)
 {
     struct stat folder = { 0 };
     fstat(place->folder_fd, &folder);
-    uint64_t hash = mix(0xcbf29ce484222325, &folder.st_dev, sizeof folder.st_dev);
-    hash = mix(hash, &folder.st_ino, sizeof folder.st_ino);
-    return (off_t)(mix(hash, place->name, strlen(place->name)) >> 2);
+    uint64_t hash = fnv_mix(FNV_BEGIN, &folder.st_dev, sizeof folder.st_dev);
+    hash = fnv_mix(hash, &folder.st_ino, sizeof folder.st_ino);
+    return (off_t)(fnv_mix(hash, place->name, strlen(place->name)) >> 2);
 }
 
 static int take(int turns, off_t byte, const char *path, struct error *err)

@@ -3,6 +3,7 @@
  * while it waits for the second. Knows neither folders nor the kernel. */
 #include "lib/agent/watch/pending.h"
 
+#include "lib/base/fnv.h"
 #include "lib/base/memory.h"
 
 #include <string.h>
@@ -50,12 +51,9 @@ struct pending *pending_new(unsigned types, const char *base)
 
 /* ---- items ---- */
 
-/* FNV-1a, 64 bits. */
 static uint64_t key_of(enum change_type type, const char *path)
 {
-    uint64_t key = 14695981039346656037u ^ type;
-    for (; *path; path++)
-        key = (key ^ (unsigned char)*path) * 1099511628211u;
+    uint64_t key = fnv_mix(fnv_mix(FNV_BEGIN, &type, sizeof type), path, strlen(path));
     return key ? key : 1;
 }
 

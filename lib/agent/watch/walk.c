@@ -3,6 +3,7 @@
  * know what the kernel's events mean. */
 #include "lib/agent/watch/internal.h"
 #include "lib/base/clock.h"
+#include "lib/base/fnv.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,12 +14,10 @@
 
 #define MET_MOST 65536
 
-/* FNV-1a, 64 bits; two names with one key would make one creation not told. */
+/* Two names with one key would make one creation not told. */
 static uint64_t key_of(int wd, const char *name)
 {
-    uint64_t key = (14695981039346656037u ^ (unsigned)wd) * 1099511628211u;
-    for (; *name; name++)
-        key = (key ^ (unsigned char)*name) * 1099511628211u;
+    uint64_t key = fnv_mix(fnv_mix(FNV_BEGIN, &wd, sizeof wd), name, strlen(name));
     return key > 1 ? key : 2;
 }
 
