@@ -180,6 +180,7 @@ static void meet(struct watcher *w, struct folder *folder, const char *name, boo
         add_task(tasks, folder, name);
 }
 
+/* Takes fd. */
 static void look_into(struct watcher *w, struct folder *folder, int fd, bool told, struct tasks *tasks)
 {
     DIR *entries = fdopendir(fd);
@@ -232,7 +233,7 @@ static int walk_one(struct watcher *w, struct folder *parent, const char *name, 
         buffer_append_text(&path, name);
     if (path.length > CHANGE_PATH_MAX - NAME_MAX - 1)
         return cannot_watch(w, w->base, ENAMETOOLONG, NULL);
-    int fd = open_path(w, buffer_text(&path), O_RDONLY);
+    _cleanup_close_ int fd = open_path(w, buffer_text(&path), O_RDONLY);
     if (fd < 0 && is_missing(errno)) {
         doubt_missing(w, parent, name);
         return 0;
@@ -240,21 +241,16 @@ static int walk_one(struct watcher *w, struct folder *parent, const char *name, 
     if (fd < 0)
         return cannot_watch(w, buffer_text(&path), errno, err);
     int wd = add_watch(w, fd, w->mask);
-    if (wd < 0) {
-        int problem = errno;
-        close(fd);
-        return cannot_watch(w, buffer_text(&path), problem, err);
-    }
+    if (wd < 0)
+        return cannot_watch(w, buffer_text(&path), errno, err);
     /* The kernel knows where it came from, and may be about to say so. */
-    bool is_elsewhere = told && is_known_elsewhere(w, wd, parent, name) && !is_on_its_way(w, wd);
-    if (is_elsewhere)
+    if (told && is_known_elsewhere(w, wd, parent, name) && !is_on_its_way(w, wd)) {
         doubt_conflict(w, parent, name, wd);
-    if (!is_elsewhere && w->recursive)
-        look_into(w, put_folder(w, parent, name, wd), fd, told, tasks);
-    else if (!is_elsewhere)
-        put_folder(w, parent, name, wd);
-    if (is_elsewhere || !w->recursive)
-        close(fd);
+        return 0;
+    }
+    struct folder *folder = put_folder(w, parent, name, wd);
+    if (w->recursive)
+        look_into(w, folder, STEAL_FD(fd), told, tasks);
     return 0;
 }
 
