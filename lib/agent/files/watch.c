@@ -60,13 +60,14 @@ static int timeout_of(const struct watching *g)
     return left_us <= 0 ? 0 : (int)((left_us + 999) / 1000);
 }
 
-/* What waits for its reader has no time of its own. */
-static void wait_for_more(const struct watching *g)
+/* What waits for its reader has no time of its own; without a reader nothing is waited for. */
+static void wait_for_more(struct watching *g)
 {
     bool blocked = g->out.length > 0;
     struct pollfd fds[] = { { .fd = watcher_fd(g->watcher), .events = POLLIN },
                             { .fd = g->output, .events = blocked ? POLLOUT : 0 } };
-    poll(fds, N_ELEMENTS(fds), blocked ? -1 : timeout_of(g));
+    if (poll(fds, N_ELEMENTS(fds), blocked ? -1 : timeout_of(g)) > 0)
+        g->broken |= (fds[1].revents & POLLERR) != 0;
 }
 
 static void watch(struct watching *g)
