@@ -81,6 +81,7 @@ START_TEST(values_are_shown_without_harm)
     expect_shown("a\"\\\n\t\x1b[31m", 10, "a\\\"\\\\\\n\\t\\u001b[31m");
     expect_shown("\x7f\xc2\x9b\xe2\x80\xa8\xe2\x80\xae", 9, "\\u007f\\u009b\\u2028\\u202e");
     expect_shown("\xff\xfe\xc3(", 4, "\\\\xff\\\\xfe\\\\xc3(");
+    expect_shown("\x80'\x80", 3, "\\\\x80'\\\\x80");
     expect_shown("\xed\xa0\x80", 3, "\\\\xed\\\\xa0\\\\x80");
     expect_shown("\xf0\x9f\x98\x80", 4, "\xf0\x9f\x98\x80");
     expect_shown("a\0b", 3, "a\\u0000b");

@@ -103,6 +103,24 @@ START_TEST(agrees_with_decoder_on_every_short_sequence)
 }
 END_TEST
 
+/* Each character, and what its bytes are not without the last one. */
+START_TEST(reads_every_character)
+{
+    for (uint32_t code = 0; code <= 0x10FFFF; code += code == 0xD7FF ? 0x801 : 1) {
+        size_t size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+        static const unsigned char begins[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
+        unsigned char text[4];
+        uint32_t left = code, read = UINT32_MAX;
+        for (size_t i = size - 1; i > 0; i--, left >>= 6)
+            text[i] = (unsigned char)(0x80 | (left & 0x3F));
+        text[0] = (unsigned char)(begins[size] | left);
+        if (utf8_character((char *)text, size, &read) != size || read != code ||
+            utf8_character((char *)text, size - 1, &read) != 0)
+            ck_abort_msg("differs at %06x", code);
+    }
+}
+END_TEST
+
 START_TEST(stops_at_an_error_at_every_place)
 {
     char text[100];
@@ -205,6 +223,7 @@ int main(void)
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, agrees_with_decoder_on_random_bytes);
     tcase_add_test(cases, agrees_with_decoder_on_every_short_sequence);
+    tcase_add_test(cases, reads_every_character);
     tcase_add_test(cases, stops_at_an_error_at_every_place);
     tcase_add_test(cases, finds_the_incomplete_tail);
     tcase_add_test(cases, sizes_are_those_of_the_text_made);

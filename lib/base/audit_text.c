@@ -170,25 +170,8 @@ static size_t hidden_at(const char *text, size_t at, size_t length)
     return named_length(text, at, length);
 }
 
-static size_t character_length(const char *text, size_t length)
-{
-    size_t size = 1;
-    while (size < length && size < 4 && ((unsigned char)text[size] & 0xc0) == 0x80)
-        size++;
-    return size;
-}
-
-static unsigned code_point(const char *text, size_t length)
-{
-    static const unsigned char masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-    unsigned code = (unsigned char)text[0] & masks[length];
-    for (size_t i = 1; i < length; i++)
-        code = code << 6 | ((unsigned char)text[i] & 0x3f);
-    return code;
-}
-
 /* What a terminal or an editor acts on, instead of showing it: controls, ends of lines, directions. */
-static bool acts(unsigned code)
+static bool acts(uint32_t code)
 {
     static const struct {
         unsigned first, last;
@@ -201,17 +184,18 @@ static bool acts(unsigned code)
     return false;
 }
 
-static void append_character(struct buffer *out, const char *text, size_t length)
+/* Returns the bytes that it took: a character, or one that is no part of any. */
+static size_t append_one(struct buffer *out, const char *text, size_t length)
 {
-    if (acts(code_point(text, length)))
-        buffer_printf(out, "\\u%04x", code_point(text, length));
+    uint32_t code;
+    size_t size = utf8_character(text, length, &code);
+    if (size == 0)
+        buffer_printf(out, "\\\\x%02x", (unsigned char)*text);
+    else if (acts(code))
+        buffer_printf(out, "\\u%04x", (unsigned)code);
     else
-        buffer_append_json(out, text, length);
-}
-
-static void append_byte(struct buffer *out, char byte)
-{
-    buffer_printf(out, "\\\\x%02x", (unsigned char)byte);
+        buffer_append_json(out, text, size);
+    return size > 0 ? size : 1;
 }
 
 /* Length of what begins at text and is itself in JSON, and neither a part of what hides something nor
@@ -244,13 +228,7 @@ void audit_append_shown(struct buffer *out, const char *text, size_t length)
             shown += plain - 1;
             continue;
         }
-        size_t size = character_length(text + at, length - at);
-        bool is_character = utf8_is_valid(text + at, size);
-        if (is_character)
-            append_character(out, text + at, size);
-        else
-            append_byte(out, text[at]);
-        at += is_character ? size : 1;
+        at += append_one(out, text + at, length - at);
     }
     if (at < length)
         buffer_printf(out, "\xe2\x80\xa6(%zu chars total)", utf8_count(text, length));

@@ -103,6 +103,19 @@ size_t utf8_ill_formed_part(const char *data, size_t length)
     return part;
 }
 
+size_t utf8_character(const char *data, size_t length, uint32_t *ret)
+{
+    static const uint8_t masks[] = { 0, 0x7F, 0x1F, 0x0F, 0x07 };
+    const uint8_t *p = (const uint8_t *)data;
+    size_t part, size = length > 0 ? character(p, length, &part) : 0;
+    if (size == 0)
+        return 0;
+    *ret = p[0] & masks[size];
+    for (size_t i = 1; i < size; i++)
+        *ret = *ret << 6 | (p[i] & 0x3F);
+    return size;
+}
+
 size_t utf8_incomplete_tail(const char *data, size_t length)
 {
     const uint8_t *p = (const uint8_t *)data;

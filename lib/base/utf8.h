@@ -18,6 +18,8 @@ size_t utf8_json_raw_prefix(const char *data, size_t length);
 /* Length of the maximal ill-formed part that data begins with (what one U+FFFD stands for); 0 where it begins
  * well. */
 size_t utf8_ill_formed_part(const char *data, size_t length);
+/* The character that data begins with; its length, 0 where it begins with none. */
+size_t utf8_character(const char *data, size_t length, uint32_t *ret);
 /* Code points, counting each byte of an ill-formed sequence as one. */
 size_t utf8_count(const char *data, size_t length);
 /* Size of data as the inside of a JSON string made by buffer_append_json; twice = that text escaped once more

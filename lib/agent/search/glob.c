@@ -92,27 +92,13 @@ static void add_reached(struct glob *glob, struct glob_place *place, uint32_t fr
 
 /* ---- characters ---- */
 
-static size_t next_unit(const char *text, size_t length, uint32_t *ret)
-{
-    static const uint8_t masks[] = { 0, 0, 0x1f, 0x0f, 0x07 };
-    uint8_t first = (uint8_t)text[0];
-    size_t size = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    *ret = first;
-    if (size == 1)
-        return 1;
-    if (size > length || !utf8_is_valid(text, size)) {
-        *ret = NO_CHARACTER + first;
-        return 1;
-    }
-    *ret = first & masks[size];
-    for (size_t i = 1; i < size; i++)
-        *ret = *ret << 6 | ((uint8_t)text[i] & 0x3f);
-    return size;
-}
-
 size_t glob_character(const char *text, size_t length, uint32_t *ret)
 {
-    return next_unit(text, length, ret);
+    size_t size = utf8_character(text, length, ret);
+    if (size > 0)
+        return size;
+    *ret = NO_CHARACTER + (uint8_t)text[0];
+    return 1;
 }
 
 static bool in_ranges(const struct glob *glob, const struct step *step, uint32_t unit)
@@ -182,7 +168,7 @@ void glob_go_on(struct glob *glob, const struct glob_place *from, const char *te
     uint32_t unit;
     copy(from, ret);
     for (size_t at = 0; at < length && ret->count > 0;) {
-        at += next_unit(text + at, length - at, &unit);
+        at += glob_character(text + at, length - at, &unit);
         go_one(glob, ret, unit, &glob->next);
         swap(ret, &glob->next);
     }
@@ -201,7 +187,7 @@ bool glob_matches(struct glob *glob, const char *path, size_t length)
     uint32_t unit;
     glob_begin(glob, &glob->now);
     for (size_t at = 0; at < length && glob->now.count > 0;) {
-        at += next_unit(path + at, length - at, &unit);
+        at += glob_character(path + at, length - at, &unit);
         if (unit == '/' && glob->use == GLOB_EXCLUDE && glob_accepts(glob, &glob->now))
             return true;
         go_one(glob, &glob->now, unit, &glob->next);
