@@ -1,9 +1,7 @@
 /* Base64 -> bytes, strictly: the standard alphabet, full padding, no white space, no stray bits. */
 #include "lib/base/base64.h"
 
-#define BAD 0xFF
-
-static unsigned char value_of(char c)
+unsigned char base64_value(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return (unsigned char)(c - 'A');
@@ -11,7 +9,7 @@ static unsigned char value_of(char c)
         return (unsigned char)(c - 'a' + 26);
     if (c >= '0' && c <= '9')
         return (unsigned char)(c - '0' + 52);
-    return c == '+' ? 62 : c == '/' ? 63 : BAD;
+    return c == '+' ? 62 : c == '/' ? 63 : BASE64_NONE;
 }
 
 static size_t padding_of(const char *text, size_t length)
@@ -28,9 +26,9 @@ bool base64_is_valid(const char *text, size_t length)
     if (length % 4 != 0)
         return false;
     for (size_t i = 0; i < length - padding; i++)
-        if (value_of(text[i]) == BAD)
+        if (base64_value(text[i]) == BASE64_NONE)
             return false;
-    return padding == 0 || (value_of(text[length - padding - 1]) & (padding == 1 ? 0x03 : 0x0F)) == 0;
+    return padding == 0 || (base64_value(text[length - padding - 1]) & (padding == 1 ? 0x03 : 0x0F)) == 0;
 }
 
 bool base64_decode(const char *text, size_t length, struct buffer *out)
@@ -44,7 +42,7 @@ bool base64_decode(const char *text, size_t length, struct buffer *out)
     padding = padding_of(text, length);
     at = buffer_reserve(out, length / 4 * 3);
     for (size_t i = 0; i < length - padding; i++) {
-        word = word << 6 | value_of(text[i]);
+        word = word << 6 | base64_value(text[i]);
         bits += 6;
         if (bits >= 8) {
             bits -= 8;

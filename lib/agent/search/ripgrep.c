@@ -1,10 +1,12 @@
-/* Owns a JSON reader that is fed piece by piece and keeps a few members, by a table of their places, up to a
- * bound each. Must not know: files, patterns, what becomes of a message. */
+/* Owns which members of rg's messages are kept, by a table of their places, up to a bound each. Must not
+ * know: files, patterns, what becomes of a message. */
 #include "lib/agent/search/ripgrep.h"
+
+#include "lib/agent/search/scan.h"
+#include "lib/base/base64.h"
 
 #include <errno.h>
 
-#define DEPTH_MAX 8
 #define WORD_MAX  24 /* keys and numbers that matter are shorter */
 #define NO_NUMBER (-1)
 
@@ -60,7 +62,7 @@ enum target {
     TARGET_BINARY_OFFSET,
 };
 static const struct {
-    enum key place[DEPTH_MAX];
+    enum key place[SCAN_DEPTH_MAX];
     enum target target;
 } places[] = {
     { { KEY_TYPE }, TARGET_TYPE },
@@ -87,34 +89,16 @@ static const struct {
 
 /* ---- the reader ---- */
 
-enum state {
-    WANTS_VALUE,
-    WANTS_VALUE_OR_END, /* behind '[' */
-    WANTS_KEY,
-    WANTS_KEY_OR_END, /* behind '{' */
-    WANTS_COLON,
-    WANTS_MORE, /* behind a value: ',' or the end */
-    IN_STRING,
-    IN_ESCAPE,
-    IN_UNICODE,
-    IN_WORD, /* a number, true, false, null */
-    BROKEN,
-};
-
 struct ripgrep {
     ripgrep_take *take;
     void *user;
-    enum state state;
-    struct {
-        bool array;
-        enum key key; /* of what is being read in it */
-    } levels[DEPTH_MAX];
+    struct scan scan;
+    enum key levels[SCAN_DEPTH_MAX]; /* of what is being read in each */
     unsigned depth;
-    /* of the string or word that is being read */
-    bool is_key;
+    /* of the key, string or word that is being read */
+    bool is_word; /* kept here, as far as it matters */
     enum target target;
     bool base64;
-    unsigned unicode, digits, high; /* high: the first half of a pair, 0 = none */
     char word[WORD_MAX];
     size_t word_length;
     uint32_t bits;
@@ -132,39 +116,15 @@ static void message_reset(struct ripgrep_message *m)
     m->offset = m->start = m->end = m->binary_offset = NO_NUMBER;
 }
 
-struct ripgrep *ripgrep_new(ripgrep_take *take, void *user)
-{
-    struct ripgrep *r = xcalloc(1, sizeof *r);
-    r->take = take;
-    r->user = user;
-    message_reset(&r->message);
-    return r;
-}
-
-void ripgrep_free(struct ripgrep *r)
-{
-    if (!r)
-        return;
-    buffer_free(&r->message.path);
-    buffer_free(&r->message.line);
-    buffer_free(&r->message.match);
-    free(r);
-}
-
-bool ripgrep_is_whole(const struct ripgrep *r)
-{
-    return r->state == WANTS_VALUE && r->depth == 0;
-}
-
 /* ---- values ---- */
 
 static enum target find_target(const struct ripgrep *r)
 {
     for (size_t i = 0; i < N_ELEMENTS(places); i++) {
         unsigned depth = 0;
-        while (depth < r->depth && places[i].place[depth] == r->levels[depth].key)
+        while (depth < r->depth && places[i].place[depth] == r->levels[depth])
             depth++;
-        if (depth == r->depth && (depth == DEPTH_MAX || places[i].place[depth] == KEY_NONE))
+        if (depth == r->depth && (depth == SCAN_DEPTH_MAX || places[i].place[depth] == KEY_NONE))
             return places[i].target;
     }
     return TARGET_NONE;
@@ -199,24 +159,13 @@ static void put_bytes(struct ripgrep *r, const char *data, size_t length)
         keep(&m->match, &m->match_length, RIPGREP_MATCH_MAX, data, length);
 }
 
-static unsigned base64_value(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return (unsigned)(c - 'A');
-    if (c >= 'a' && c <= 'z')
-        return (unsigned)(c - 'a') + 26;
-    if (c >= '0' && c <= '9')
-        return (unsigned)(c - '0') + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : 64;
-}
-
 static void put_base64(struct ripgrep *r, const char *data, size_t length)
 {
     char out[256];
     size_t made = 0;
     for (size_t i = 0; i < length; i++) {
         unsigned value = base64_value(data[i]);
-        if (value > 63) /* padding */
+        if (value == BASE64_NONE) /* padding */
             continue;
         r->bits = (r->bits << 6 | value) & 0xffff;
         r->n_bits += 6;
@@ -232,10 +181,10 @@ static void put_base64(struct ripgrep *r, const char *data, size_t length)
     put_bytes(r, out, made);
 }
 
-/* The inside of a string, without escapes. */
+/* The inside of a key, a string without escapes, or a word. */
 static void put(struct ripgrep *r, const char *data, size_t length)
 {
-    if (r->is_key || r->target == TARGET_TYPE) {
+    if (r->is_word) {
         size_t room = sizeof r->word - r->word_length; /* one that is longer matters to nobody */
         size_t kept = length < room ? length : room;
         memcpy(r->word + r->word_length, data, kept);
@@ -265,7 +214,7 @@ static void take_key(struct ripgrep *r)
     for (size_t i = 0; i < N_ELEMENTS(keys); i++)
         if (word_is(r, keys[i].name))
             key = keys[i].key;
-    r->levels[r->depth - 1].key = key;
+    r->levels[r->depth - 1] = key;
 }
 
 static void take_number(struct ripgrep *r)
@@ -299,214 +248,91 @@ static void take_number(struct ripgrep *r)
     }
 }
 
-/* ---- structure ---- */
+/* ---- events ---- */
 
-static void value_ends(struct ripgrep *r)
+static void begin_container(struct ripgrep *r, bool array)
 {
-    r->state = r->depth > 0 ? WANTS_MORE : WANTS_VALUE;
-    if (r->depth > 0)
+    r->message.submatches += r->depth == 3 && r->levels[0] == KEY_DATA && r->levels[1] == KEY_SUBMATCHES &&
+                             r->levels[2] == KEY_ITEM;
+    r->levels[r->depth++] = array ? KEY_ITEM : KEY_OTHER;
+}
+
+static void end_container(struct ripgrep *r)
+{
+    if (--r->depth > 0)
         return;
     r->take(r->user, &r->message);
     message_reset(&r->message);
 }
 
-static void begin_container(struct ripgrep *r, bool array)
+static void begin_text(struct ripgrep *r, enum scan_event event)
 {
-    if (r->depth == DEPTH_MAX || (r->depth == 0 && array)) {
-        r->state = BROKEN;
-        return;
-    }
-    bool is_submatch = r->depth == 3 && r->levels[0].key == KEY_DATA && r->levels[1].key == KEY_SUBMATCHES &&
-                       r->levels[2].key == KEY_ITEM;
-    r->message.submatches += is_submatch;
-    r->levels[r->depth].array = array;
-    r->levels[r->depth].key = array ? KEY_ITEM : KEY_OTHER;
-    r->depth++;
-    r->state = array ? WANTS_VALUE_OR_END : WANTS_KEY_OR_END;
+    r->word_length = r->n_bits = 0;
+    r->target = event == SCAN_KEY ? TARGET_NONE : find_target(r);
+    r->is_word = event != SCAN_STRING || r->target == TARGET_TYPE;
+    r->base64 = r->levels[r->depth - 1] == KEY_BYTES;
 }
 
-static void end_container(struct ripgrep *r, bool array)
+static void take_event(void *user, enum scan_event event, const char *data, size_t length)
 {
-    if (r->depth == 0 || r->levels[r->depth - 1].array != array) {
-        r->state = BROKEN;
-        return;
-    }
-    r->depth--;
-    value_ends(r);
-}
-
-static void begin_string(struct ripgrep *r, bool is_key)
-{
-    r->state = IN_STRING;
-    r->is_key = is_key;
-    r->word_length = r->n_bits = r->high = 0;
-    r->target = is_key ? TARGET_NONE : find_target(r);
-    r->base64 = r->depth > 0 && r->levels[r->depth - 1].key == KEY_BYTES;
-}
-
-static void end_string(struct ripgrep *r)
-{
-    if (r->is_key) {
+    struct ripgrep *r = user;
+    switch (event) {
+    case SCAN_OBJECT:
+    case SCAN_ARRAY:
+        begin_container(r, event == SCAN_ARRAY);
+        break;
+    case SCAN_CLOSE:
+        end_container(r);
+        break;
+    case SCAN_KEY:
+    case SCAN_STRING:
+    case SCAN_WORD:
+        begin_text(r, event);
+        break;
+    case SCAN_TEXT:
+        put(r, data, length);
+        break;
+    case SCAN_KEY_END:
         take_key(r);
-        r->state = WANTS_COLON;
-        return;
-    }
-    if (r->target == TARGET_TYPE)
-        take_type(r);
-    value_ends(r);
-}
-
-static void begin_value(struct ripgrep *r, char c)
-{
-    if (c == '{' || c == '[') {
-        begin_container(r, c == '[');
-    } else if (r->depth == 0) { /* a message is an object */
-        r->state = BROKEN;
-    } else if (c == '"') {
-        begin_string(r, false);
-    } else if (c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z')) {
-        r->state = IN_WORD;
-        r->target = find_target(r);
-        r->word[0] = c;
-        r->word_length = 1;
-    } else {
-        r->state = BROKEN;
-    }
-}
-
-static void take_mark(struct ripgrep *r, char c)
-{
-    bool in_array = r->depth > 0 && r->levels[r->depth - 1].array;
-    if (c == '}' && !in_array && (r->state == WANTS_MORE || r->state == WANTS_KEY_OR_END))
-        end_container(r, false);
-    else if (c == ']' && in_array && (r->state == WANTS_MORE || r->state == WANTS_VALUE_OR_END))
-        end_container(r, true);
-    else if (c == ',' && r->state == WANTS_MORE)
-        r->state = in_array ? WANTS_VALUE : WANTS_KEY;
-    else if (c == ':' && r->state == WANTS_COLON)
-        r->state = WANTS_VALUE;
-    else if (c == '"' && (r->state == WANTS_KEY || r->state == WANTS_KEY_OR_END))
-        begin_string(r, true);
-    else if (r->state == WANTS_VALUE || r->state == WANTS_VALUE_OR_END)
-        begin_value(r, c);
-    else
-        r->state = BROKEN;
-}
-
-/* ---- characters ---- */
-
-static void put_character(struct ripgrep *r, unsigned c)
-{
-    char text[4];
-    size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const unsigned char leads[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
-    for (size_t i = length - 1; i > 0; i--, c >>= 6)
-        text[i] = (char)(0x80 | (c & 0x3f));
-    text[0] = (char)(leads[length] | c);
-    put(r, text, length);
-}
-
-/* A half of a pair alone is what UTF-8 cannot say: rg never writes one. */
-static void end_unicode(struct ripgrep *r)
-{
-    unsigned c = r->unicode, high = r->high;
-    r->state = IN_STRING;
-    r->high = 0;
-    if (c >= 0xd800 && c < 0xdc00)
-        r->high = c;
-    else if (c >= 0xdc00 && c < 0xe000 && high)
-        put_character(r, 0x10000 + ((high & 0x3ff) << 10 | (c & 0x3ff)));
-    else
-        put_character(r, c >= 0xdc00 && c < 0xe000 ? 0xfffd : c);
-}
-
-static void take_digit(struct ripgrep *r, char c)
-{
-    unsigned value = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                     : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-                     : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10
-                                            : 16;
-    if (value > 15) {
-        r->state = BROKEN;
-        return;
-    }
-    r->unicode = r->unicode << 4 | value;
-    if (++r->digits == 4)
-        end_unicode(r);
-}
-
-static void take_escape(struct ripgrep *r, char c)
-{
-    static const char names[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
-    const char *found = c ? strchr(names, c) : NULL;
-    r->state = IN_STRING;
-    if (found) {
-        put(r, &meant[found - names], 1);
-    } else if (c == 'u') {
-        r->state = IN_UNICODE;
-        r->unicode = r->digits = 0;
-    } else {
-        r->state = BROKEN;
-    }
-}
-
-/* As far as nothing is special; returns how far. */
-static size_t take_string(struct ripgrep *r, const char *data, size_t length)
-{
-    size_t at = 0;
-    while (at < length && data[at] != '"' && data[at] != '\\')
-        at++;
-    put(r, data, at);
-    if (at == length)
-        return at;
-    if (data[at] == '"')
-        end_string(r);
-    else
-        r->state = IN_ESCAPE;
-    return at + 1;
-}
-
-static bool is_in_word(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '.' || c == '+' || c == '-' || c == 'E';
-}
-
-static size_t take_word(struct ripgrep *r, const char *data, size_t length)
-{
-    size_t at = 0;
-    for (; at < length && is_in_word(data[at]); at++)
-        if (r->word_length < sizeof r->word)
-            r->word[r->word_length++] = data[at];
-    if (at < length) {
+        break;
+    case SCAN_STRING_END:
+        if (r->target == TARGET_TYPE)
+            take_type(r);
+        break;
+    case SCAN_WORD_END:
         take_number(r);
-        value_ends(r);
+        break;
     }
-    return at;
 }
 
-static size_t take_one(struct ripgrep *r, const char *data, size_t length)
+/* ---- the whole ---- */
+
+struct ripgrep *ripgrep_new(ripgrep_take *take, void *user)
 {
-    switch (r->state) {
-    case IN_STRING:
-        return take_string(r, data, length);
-    case IN_WORD:
-        return take_word(r, data, length);
-    case IN_ESCAPE:
-        take_escape(r, *data);
-        return 1;
-    case IN_UNICODE:
-        take_digit(r, *data);
-        return 1;
-    default:
-        if (*data != '\n' && *data != ' ' && *data != '\r' && *data != '\t')
-            take_mark(r, *data);
-        return 1;
-    }
+    struct ripgrep *r = xcalloc(1, sizeof *r);
+    r->scan = (struct scan){ .take = take_event, .user = r };
+    r->take = take;
+    r->user = user;
+    message_reset(&r->message);
+    return r;
+}
+
+void ripgrep_free(struct ripgrep *r)
+{
+    if (!r)
+        return;
+    buffer_free(&r->message.path);
+    buffer_free(&r->message.line);
+    buffer_free(&r->message.match);
+    free(r);
 }
 
 bool ripgrep_feed(struct ripgrep *r, const char *data, size_t length)
 {
-    for (size_t at = 0; at < length && r->state != BROKEN;)
-        at += take_one(r, data + at, length - at);
-    return r->state != BROKEN;
+    return scan_feed(&r->scan, data, length);
+}
+
+bool ripgrep_is_whole(const struct ripgrep *r)
+{
+    return scan_is_whole(&r->scan);
 }
