@@ -35,6 +35,8 @@ int file_call_input(struct file_call_context *call, size_t limit, struct buffer 
 /* Members of the request. */
 const char *file_call_path(const struct file_call_context *call, const char *name); /* "" where it is none */
 int64_t file_call_integer(const struct file_call_context *call, const char *name, int64_t otherwise);
+int64_t file_call_bounded(const struct file_call_context *call, const char *name, int64_t otherwise,
+                          int64_t least, int64_t most);
 bool file_call_flag(const struct file_call_context *call, const char *name);
 
 #endif

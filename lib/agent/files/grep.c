@@ -165,21 +165,14 @@ static json_t *tell(struct grep *grep, struct next *next)
 
 /* ---- the request ---- */
 
-static int64_t bounded(const struct grep *grep, const char *name, int64_t otherwise, int64_t least,
-                       int64_t most)
-{
-    int64_t value = file_call_integer(grep->call, name, otherwise);
-    return value < least ? least : value > most ? most : value;
-}
-
 static void take_rules(struct grep *grep)
 {
-    grep->rules.limit = (size_t)bounded(grep, "limit", 50, 1, MOST_LINES);
-    grep->rules.max_per_file = (size_t)bounded(grep, "max_per_file", 20, 1, MOST_LINES);
-    grep->rules.context = bounded(grep, "context_lines", 0, 0, 100);
-    grep->rules.room = (size_t)bounded(grep, "max_bytes", 90000, 1, MOST_ROOM);
+    grep->rules.limit = (size_t)file_call_bounded(grep->call, "limit", 50, 1, MOST_LINES);
+    grep->rules.max_per_file = (size_t)file_call_bounded(grep->call, "max_per_file", 20, 1, MOST_LINES);
+    grep->rules.context = file_call_bounded(grep->call, "context_lines", 0, 0, 100);
+    grep->rules.room = (size_t)file_call_bounded(grep->call, "max_bytes", 90000, 1, MOST_ROOM);
     grep->rules.twice = file_call_flag(grep->call, "twice");
-    grep->until_ms = clock_boottime_ms() + bounded(grep, "wait_ms", 25000, 1, 60000);
+    grep->until_ms = clock_boottime_ms() + file_call_bounded(grep->call, "wait_ms", 25000, 1, 60000);
     grep->hidden = file_call_flag(grep->call, "hidden");
 }
 

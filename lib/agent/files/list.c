@@ -31,10 +31,8 @@ static void listing_clear(struct listing *l)
 /* A link counts as what it leads to, inside of the workspace. */
 static bool leads_to_folder(const struct listing *l, const char *name)
 {
-    _cleanup_place_ struct place place = PLACE_INIT;
     _cleanup_free_ char *path = xasprintf("%s/%s", l->place.shown, name);
-    return path_find(&l->call->root, path, PATH_EXACT, &place, NULL) == 0 && place.exists &&
-           S_ISDIR(place.stat.st_mode);
+    return path_leads_to_folder(&l->call->root, path);
 }
 
 static bool is_folder(const struct listing *l, int fd, const struct dirent *entry)
@@ -80,11 +78,6 @@ static int collect(struct listing *l, int fd, struct error *err)
 
 /* ---- the page ---- */
 
-static const char *type_name(mode_t mode)
-{
-    return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "link" : "other";
-}
-
 /* In a folder whose own path is not UTF-8, no name of it can be addressed otherwise. */
 static void put_address(const struct listing *l, json_t *entry, const char *name)
 {
@@ -112,7 +105,7 @@ static json_t *describe(const struct listing *l, int fd, const char *key)
     names_put(entry, "name", key + 1, strlen(key + 1));
     put_address(l, entry, key + 1);
     json_object_set_new(entry, "directory", json_boolean(key[0] == 'D'));
-    json_object_set_new(entry, "type", json_string(known ? type_name(stat.st_mode) : "other"));
+    json_object_set_new(entry, "type", json_string(known ? path_type(stat.st_mode) : "other"));
     json_object_set_new(entry, "size", json_integer(stat.st_size));
     json_object_set_new(entry, "modified_us",
                         json_integer(stat.st_mtim.tv_sec * 1000000LL + stat.st_mtim.tv_nsec / 1000));

@@ -47,6 +47,11 @@ const char *path_kind(mode_t mode)
     return "no file";
 }
 
+const char *path_type(mode_t mode)
+{
+    return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "link" : "other";
+}
+
 static const struct {
     int number;
     enum error_code code;
@@ -357,6 +362,13 @@ int path_find_existing(const struct path_root *root, const char *path, unsigned 
     if (path_find(root, path, flags, ret, err) < 0)
         return -1;
     return ret->exists ? 0 : path_fail(err, ENOENT, path, "");
+}
+
+bool path_leads_to_folder(const struct path_root *root, const char *exact)
+{
+    _cleanup_place_ struct place place = PLACE_INIT;
+    return path_find(root, exact, PATH_EXACT, &place, NULL) == 0 && place.exists &&
+           S_ISDIR(place.stat.st_mode);
 }
 
 int path_check_file(const struct place *place, const char *path, struct error *err)

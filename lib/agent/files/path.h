@@ -48,6 +48,8 @@ int path_find(const struct path_root *root, const char *path, unsigned flags, st
 /* The same for what must exist: ERROR_NOT_FOUND. */
 int path_find_existing(const struct path_root *root, const char *path, unsigned flags, struct place *ret,
                        struct error *err);
+/* Of a link, for those to whom it counts as what it leads to, inside of the root. */
+bool path_leads_to_folder(const struct path_root *root, const char *exact);
 /* For who is about to make a file: not where its path ends with a slash. */
 int path_check_file(const struct place *place, const char *path, struct error *err);
 /* The words of a client that say what the file is called: as they are, or what they stand for. */
@@ -58,6 +60,7 @@ int path_open_file(const struct place *place, const char *path, int flags, struc
                    struct error *err);
 int path_open_folder(const struct place *place, const char *path, struct error *err); /* for reading */
 const char *path_kind(mode_t mode); /* "a file", "a folder", "a FIFO" ... */
+const char *path_type(mode_t mode); /* as answers say it: "file", "directory", "link", "other" */
 /* errno -> an error that names the path as the client said it. */
 int path_fail(struct error *err, int number, const char *path, const char *what);
 

@@ -58,6 +58,13 @@ int64_t file_call_integer(const struct file_call_context *call, const char *name
     return json_is_integer(value) ? json_integer_value(value) : otherwise;
 }
 
+int64_t file_call_bounded(const struct file_call_context *call, const char *name, int64_t otherwise,
+                          int64_t least, int64_t most)
+{
+    int64_t value = file_call_integer(call, name, otherwise);
+    return value < least ? least : value > most ? most : value;
+}
+
 bool file_call_flag(const struct file_call_context *call, const char *name)
 {
     return json_is_true(json_object_get(call->request, name));

@@ -15,7 +15,9 @@
 
 #define PATH_LONGEST  (PATH_MAX - 1) /* what other calls take */
 #define MATCH_COST    110
-#define MATCHES_MOST  5000        /* an answer may have 50,000 JSON values */
+#define MATCHES_MOST  5000 /* an answer may have 50,000 JSON values */
+#define ROOM_MOST     INT32_MAX
+#define WAIT_MOST_MS  60000
 #define NAMES_BYTES   (32u << 20) /* held at once, of all folders that the walk is in */
 #define NAMES_MOST    16384       /* of one folder at a time */
 #define NAMES_LEAST   256
@@ -123,32 +125,19 @@ static bool read_names(struct search *s, int fd, const char *from, bool behind, 
 
 /* ---- what is found ---- */
 
-static const char *type_name(mode_t mode)
-{
-    return S_ISREG(mode) ? "file" : S_ISLNK(mode) ? "link" : "other";
-}
-
-/* A link to a folder counts as one, and folders are not told. */
-static bool leads_to_folder(const struct search *s, const char *path)
-{
-    _cleanup_place_ struct place place = PLACE_INIT;
-    return path_find(&s->call->root, path, PATH_EXACT, &place, NULL) == 0 && place.exists &&
-           S_ISDIR(place.stat.st_mode);
-}
-
 static void stop_at(struct search *s, const char *why)
 {
     s->over = why;
     s->next = xstrdup(buffer_text(&s->path));
 }
 
-/* s->path is the whole path. */
+/* s->path is the whole path. A link to a folder counts as one, and folders are not told. */
 static void found(struct search *s, int fd, const char *name)
 {
     struct stat stat = { 0 };
     const char *path = buffer_text(&s->path);
     if (fstatat(fd, name, &stat, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(stat.st_mode) ||
-        (S_ISLNK(stat.st_mode) && leads_to_folder(s, path)))
+        (S_ISLNK(stat.st_mode) && path_leads_to_folder(&s->call->root, path)))
         return;
     size_t cost =
         (file_call_flag(s->call, "twice") ? 2 : 1) * (MATCH_COST + 2 * utf8_json_size(path, s->path.length));
@@ -159,7 +148,7 @@ static void found(struct search *s, int fd, const char *name)
     }
     s->used += cost;
     json_t *match =
-        json_pack("{s:s, s:I}", "type", type_name(stat.st_mode), "size", (json_int_t)stat.st_size);
+        json_pack("{s:s, s:I}", "type", path_type(stat.st_mode), "size", (json_int_t)stat.st_size);
     names_put(match, "path", path, s->path.length);
     json_array_append_new(s->matches, match);
 }
@@ -313,15 +302,13 @@ static int run(struct search *s, json_t **ret, struct error *err)
 
 int file_search(struct file_call_context *call, json_t **ret, struct error *err)
 {
-    int64_t limit = file_call_integer(call, "limit", 50), room = file_call_integer(call, "max_bytes", 90000);
     struct search s = { .call = call,
                         .find = glob_new(GLOB_FIND),
                         .exclude = glob_new(GLOB_EXCLUDE),
-                        .limit = limit < 1              ? 1
-                                 : limit < MATCHES_MOST ? (size_t)limit
-                                                        : MATCHES_MOST,
-                        .room = room > 0 ? (size_t)room : 1,
-                        .until_ms = clock_boottime_ms() + file_call_integer(call, "wait_ms", 25000),
+                        .limit = (size_t)file_call_bounded(call, "limit", 50, 1, MATCHES_MOST),
+                        .room = (size_t)file_call_bounded(call, "max_bytes", 90000, 1, ROOM_MOST),
+                        .until_ms =
+                            clock_boottime_ms() + file_call_bounded(call, "wait_ms", 25000, 1, WAIT_MOST_MS),
                         .matches = json_array() };
     int rc = run(&s, ret, err);
     glob_free(s.find);
