@@ -95,6 +95,14 @@ static void take_line(struct taking *t, struct ripgrep_message *m)
 
 /* ---- files ---- */
 
+/* From the workspace on. */
+static void append_path(const struct grep *grep, const struct ripgrep_message *m, struct buffer *out)
+{
+    size_t skip = path_offset(m);
+    buffer_append_text(out, grep->prefix);
+    buffer_append(out, m->path.data + skip, m->path.length - skip);
+}
+
 /* Of a list that we made every file is wanted. */
 static bool is_wanted(const struct taking *t, struct ripgrep_message *m, const char *path)
 {
@@ -103,10 +111,8 @@ static bool is_wanted(const struct taking *t, struct ripgrep_message *m, const c
 
 static void take_begin(struct taking *t, struct ripgrep_message *m)
 {
-    size_t skip = path_offset(m);
     _cleanup_buffer_ struct buffer path = BUFFER_INIT;
-    buffer_append_text(&path, t->grep->prefix);
-    buffer_append(&path, m->path.data + skip, m->path.length - skip);
+    append_path(t->grep, m, &path);
     hits_end(t->hits, false);
     t->wanted = is_wanted(t, m, buffer_text(&path));
     if (t->wanted)
@@ -123,11 +129,9 @@ static void take_end(struct taking *t, const struct ripgrep_message *m)
     grep->binary++;
     if (json_array_size(grep->binaries) >= BINARY_TOLD)
         return;
-    size_t skip = path_offset(m);
     _cleanup_buffer_ struct buffer path = BUFFER_INIT;
     json_t *told = json_object();
-    buffer_append_text(&path, grep->prefix);
-    buffer_append(&path, m->path.data + skip, m->path.length - skip);
+    append_path(grep, m, &path);
     names_put(told, "path", buffer_text(&path), path.length);
     json_array_append_new(grep->binaries, told);
 }

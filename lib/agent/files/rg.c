@@ -4,6 +4,7 @@
 
 #include "lib/agent/supervise.h"
 #include "lib/base/clock.h"
+#include "lib/base/lines.h"
 #include "lib/base/process.h"
 
 #include <errno.h>
@@ -82,8 +83,7 @@ static void read_problems(struct rg *rg)
         close(STEAL_FD(rg->problems_fd));
         return;
     }
-    for (ssize_t i = 0; i < got; i++)
-        rg->problems += text[i] == '\n';
+    rg->problems += (int64_t)lines_count(text, (size_t)got);
     size_t room = RG_PROBLEM_MAX - rg->problem.length;
     buffer_append(&rg->problem, text, (size_t)got < room ? (size_t)got : room);
 }
