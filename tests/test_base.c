@@ -404,6 +404,19 @@ START_TEST(line_ends_are_counted)
 }
 END_TEST
 
+START_TEST(a_closed_file_is_closed_once)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), number = fd;
+    ck_assert_int_ge(fd, 0);
+    memory_close_fd(&fd);
+    int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ck_assert_int_eq(other, number);
+    memory_close_fd(&fd);
+    ck_assert_int_ge(fcntl(other, F_GETFD), 0);
+    close(other);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("base");
@@ -420,6 +433,7 @@ int main(void)
     tcase_add_test(cases, ids_are_made_and_known);
     tcase_add_test(cases, ids_compare_and_hash);
     tcase_add_test(cases, line_ends_are_counted);
+    tcase_add_test(cases, a_closed_file_is_closed_once);
     tcase_add_test(cases, clock_formats_as_the_library_does);
     tcase_add_test(cases, process_child_starts_clean);
     tcase_add_test(cases, process_names_signals);

@@ -29,10 +29,11 @@ static inline void memory_free_pointer(void *pointer)
 {
     free(*(void **)pointer);
 }
+/* Leaves -1 behind: a number that was closed soon means another file. */
 static inline void memory_close_fd(int *fd)
 {
     if (*fd >= 0)
-        close(*fd);
+        close(STEAL_FD(*fd));
 }
 #define _cleanup_free_  __attribute__((cleanup(memory_free_pointer)))
 #define _cleanup_close_ __attribute__((cleanup(memory_close_fd)))
