@@ -121,6 +121,11 @@ $(BUILD)/tests/chaos/chaos $(BUILD)/tests/chaos/soak: %: %.o $(CHAOS_SUPPORT) $(
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS) -lm
 
+# Calls of the agent, without the agent.
+$(BUILD)/tests/test_agent_call: $(BUILD)/tests/test_agent_call.o $(call objects,$(AGENT_SOURCES)) $(LIBRARY)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS)
+
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIBRARY)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TEST_LIBS)
