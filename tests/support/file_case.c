@@ -4,6 +4,7 @@
 #include "lib/base/io.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -88,6 +89,29 @@ void file_refused(json_t *message, const char *contains)
     ck_assert_msg(strstr(text, contains) != NULL, "'%s' is not in: %s", contains, text);
 }
 
+const json_t *file_read_lines(const char *path, int offset, int limit)
+{
+    return file_ask(file_message("read", "{s:s, s:i, s:i}", "path", path, "offset", offset, "limit", limit));
+}
+
+const json_t *file_write_reply(const char *content, size_t length, json_t *message)
+{
+    json_object_set_new(message, "length", json_integer((json_int_t)length));
+    struct peer_exec *call = file_begin(message);
+    peer_input(peer, call, content, length, true);
+    return file_finish(call);
+}
+
+const json_t *file_written(const char *path, const char *content, bool create_only)
+{
+    const json_t *reply =
+        file_write_reply(content, strlen(content),
+                         file_message("write", "{s:s, s:b}", "path", path, "create_only", create_only));
+    const json_t *ret = json_object_get(reply, "ret");
+    ck_assert_msg(ret != NULL, "%s", file_refusal(reply));
+    return ret;
+}
+
 /* ---- what is returned ---- */
 
 const char *ret_text(const json_t *ret, const char *name)
@@ -132,4 +156,15 @@ void folder_expect(const char *name, const char *data)
 bool folder_has(const char *name)
 {
     return faccessat(folder_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+size_t folder_entries(const char *name)
+{
+    size_t count = 0;
+    DIR *folder = fdopendir(openat(folder_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ck_assert_ptr_nonnull(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count - 2;
 }

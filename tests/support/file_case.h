@@ -21,6 +21,10 @@ const json_t *file_ask(json_t *message);           /* the reply's "ret"; fails t
 const json_t *file_error(json_t *message);         /* its "error", likewise */
 const char *file_refusal(const json_t *reply);     /* the error's text */
 void file_refused(json_t *message, const char *contains);
+const json_t *file_read_lines(const char *path, int offset, int limit);
+/* The reply to a call that takes content. */
+const json_t *file_write_reply(const char *content, size_t length, json_t *message);
+const json_t *file_written(const char *path, const char *content, bool create_only);
 
 const char *ret_text(const json_t *ret, const char *name); /* "(none)" = no text */
 long long ret_number(const json_t *ret, const char *name);
@@ -29,6 +33,7 @@ bool ret_flag(const json_t *ret, const char *name);
 void folder_put(const char *name, const char *data, size_t length);
 void folder_put_text(const char *name, const char *data);
 void folder_expect(const char *name, const char *data);
-bool folder_has(const char *name); /* links are not followed */
+bool folder_has(const char *name);       /* links are not followed */
+size_t folder_entries(const char *name); /* temporary files count too */
 
 #endif
