@@ -129,15 +129,21 @@ START_TEST(one_hash_lets_one_edit_through)
 }
 END_TEST
 
-/* What a command locks in the workspace keeps no call waiting. */
+/* What a command locks in the workspace, in whichever way, keeps no call waiting. */
 START_TEST(no_command_holds_a_turn)
 {
     folder_put_text("f", "line 00 is old\n");
-    peer_run(peer, "exec flock -x . flock -x f sleep 60", "{}");
-    peer_until(peer, false, 300);
+    struct peer_exec *holder =
+        peer_run(peer,
+                 "exec flock -x . flock -x f python3 -uc 'import fcntl, time; f = open(\"f\", \"r+\"); "
+                 "fcntl.lockf(f, fcntl.LOCK_EX); print(\"held\"); time.sleep(60)'",
+                 "{}");
+    ck_assert_msg(peer_until(peer, holder->out[1].length >= strlen("held\n"), 10000), "%s",
+                  peer_text(holder, 2));
     int64_t begun = clock_boottime_ms();
     ck_assert(succeeds(begin_edit(0, "old", "new", "")));
     ck_assert_int_lt(clock_boottime_ms() - begun, 5000);
+    ck_assert(!holder->closed);
     folder_expect("f", "line 00 is new\n");
 }
 END_TEST

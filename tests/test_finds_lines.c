@@ -315,6 +315,7 @@ START_TEST(searches_that_nobody_waits_for_give_their_places_back)
     for (size_t i = 0; i < N_ELEMENTS(calls); i++)
         calls[i] = begin_grep("nothing", 50000);
     peer_until(peer, false, 500);
+    ck_assert_int_gt(count_left(), 0);
     for (size_t i = 0; i < N_ELEMENTS(calls); i++)
         channel_send(peer->channel, FRAME_CLOSE, 0, calls[i]->number, NULL, 0);
     int64_t started = clock_boottime_ms();

@@ -160,6 +160,21 @@ START_TEST(tools_add_says_who_sees_it)
 }
 END_TEST
 
+/* Which of it is there already is told by its content and by who may run it, not by its name. */
+START_TEST(tools_add_brings_what_changed)
+{
+    ck_assert_int_eq(sh("$W tools add /bin/true --state $S"), 0);
+    ck_assert_int_eq(sh("mkdir $S.new && cp /bin/false $S.new/true && $W tools add $S.new/true --state $S && "
+                        "cmp $S/tools/true /bin/false"),
+                     0);
+    check_said("true added to ");
+    ck_assert_int_eq(sh("chmod 700 $S/tools/true && $W tools add $S.new/true --state $S && "
+                        "test $(stat -c %%a $S/tools/true) = 755 && rm -r $S.new"),
+                     0);
+    check_said("true added to ");
+}
+END_TEST
+
 /* ---- settings ---- */
 
 START_TEST(wrong_settings_are_refused_at_once)
@@ -529,6 +544,7 @@ int main(void)
         each_subcommand_has_help,
         wrong_use_shows_the_usage,
         tools_add_says_who_sees_it,
+        tools_add_brings_what_changed,
         wrong_settings_are_refused_at_once,
         a_settings_file_that_cannot_be_read_is_named,
         a_busy_socket_is_named,

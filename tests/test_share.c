@@ -170,6 +170,7 @@ START_TEST(what_is_there_is_not_brought_again)
     char *name = NULL;
     _cleanup_free_ char *refused = lines_of("refused"), *stamp = lines_of("stamp");
     ck_assert_msg(strtol(refused, &name, 10) > 1000000000 && !strcmp(name, " refused==1 "), "%s", refused);
+    ck_assert_str_ne(stamp, "");
     shell("rm tools/.packages/calls");
     free(share("100"));
     expect_calls("");

@@ -485,6 +485,7 @@ START_TEST(what_is_told_makes_the_tree)
         ck_assert(!is_lost);
     }
     printf("%u of %d rounds without an overflow\n", whole, ROUNDS);
+    ck_assert_uint_gt(whole, 0);
     clear_picture();
 }
 END_TEST
