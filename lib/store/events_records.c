@@ -112,7 +112,7 @@ static long info_body(struct events_reader *r, void *user, struct error *err)
 {
     static const char what[] = "the description of an exec or a watch";
     const struct request *q = user;
-    union head head;
+    union head head = { .stream = 0 };
     MDB_val value;
     uint32_t crc;
     if (find(r, &kinds[q->kind], q->id, &head, err) < 0)
