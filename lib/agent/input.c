@@ -18,6 +18,10 @@ void input_open(struct input *input, int fd)
 {
     input->fd = fd;
     input->source = (struct loop_source){ .fd = fd, .ready = on_writable, .user = input };
+    if (!input->early)
+        return;
+    input->early = false;
+    flush(input);
 }
 
 static void give_back(struct input *input, size_t bytes)
@@ -30,6 +34,7 @@ static void give_back(struct input *input, size_t bytes)
 
 void input_close(struct input *input)
 {
+    input->early = false;
     give_back(input, input->owed);
     buffer_free(&input->queue);
     if (input->fd < 0)
@@ -64,8 +69,15 @@ static void finish(struct input *input)
         input_close(input);
 }
 
+static bool is_closed(const struct input *input)
+{
+    return input->fd < 0 && !input->early;
+}
+
 static void flush(struct input *input)
 {
+    if (input->early)
+        return;
     while (input->queue.length) {
         long done = write_some(input, input->queue.data, input->queue.length);
         if (done == -2) {
@@ -89,7 +101,7 @@ static void flush(struct input *input)
 
 void input_data(struct input *input, const char *data, size_t length)
 {
-    if (input->fd < 0 || input->ends) {
+    if (is_closed(input) || input->ends) {
         channel_grant(input->channel, input->number, length);
         return;
     }
@@ -102,7 +114,7 @@ void input_data(struct input *input, const char *data, size_t length)
  * is the end; inside a line it takes a second one. */
 void input_end(struct input *input)
 {
-    if (input->fd < 0 || input->ends)
+    if (is_closed(input) || input->ends)
         return;
     input->ends = true;
     if (input->terminal) {

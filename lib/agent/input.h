@@ -11,7 +11,8 @@ struct input {
     struct channel *channel;
     struct loop_source source;
     uint32_t number;
-    int fd; /* -1 = closed; what still comes is dropped */
+    int fd;     /* -1 = closed; what still comes is dropped */
+    bool early; /* not open yet, and no terminal: what comes is kept until then, no more than the credit */
     bool terminal;
     bool ends;     /* END has come */
     bool mid_line; /* the last byte that went to the terminal did not end a line */
@@ -20,7 +21,7 @@ struct input {
     struct buffer queue;
 };
 
-/* Takes fd (non-blocking). Fill loop, channel, number and terminal before. */
+/* Takes fd (non-blocking). Fill loop, channel, number and terminal before; early too, where data may come first. */
 void input_open(struct input *input, int fd);
 void input_close(struct input *input);
 void input_data(struct input *input, const char *data, size_t length);

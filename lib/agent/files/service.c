@@ -27,9 +27,7 @@ struct file_call {
     struct files *files;
     uint32_t number;
     const struct file_kind *kind;
-    json_t *request;     /* until it runs */
-    struct buffer early; /* input that came before it ran */
-    bool early_end;
+    json_t *request; /* until it runs */
     pid_t pid; /* 0 = waits, or is reaped */
     struct seat seat;
     bool begun, broken, closed;
@@ -38,7 +36,7 @@ struct file_call {
     struct output output;
     struct reply reply;
     struct loop_timer timer;
-    uint64_t fed; /* bytes that it was given to read */
+    uint64_t fed; /* bytes that came for it to read */
 };
 
 struct files {
@@ -97,7 +95,6 @@ static void call_free(struct file_call *call)
     input_close(&call->input);
     output_close(&call->output);
     reply_clear(&call->reply);
-    buffer_free(&call->early);
     json_decref(call->request);
     free(call);
 }
@@ -137,6 +134,7 @@ static void give_up(struct file_call *call, enum error_code code, const char *wh
         answer_error(call, &err);
     call->broken = true;
     kill_process(call);
+    input_close(&call->input);
     output_close(&call->output);
 }
 
@@ -230,21 +228,6 @@ static void output_changed(void *user)
     (void)user; /* files_settle looks */
 }
 
-static void feed(struct file_call *call, const char *data, size_t length)
-{
-    call->fed += length;
-    input_data(&call->input, data, length);
-}
-
-static void take_early(struct file_call *call)
-{
-    if (call->early.length)
-        feed(call, call->early.data, call->early.length);
-    buffer_free(&call->early);
-    if (call->early_end)
-        input_end(&call->input);
-}
-
 /* A search counts its time itself, and the time in which it waited is part of it. */
 static void count_waiting(struct file_call *call)
 {
@@ -271,7 +254,6 @@ static void run(struct file_call *call)
     output_open(&call->output, pipes.output);
     reply_open(&call->reply, pipes.reply);
     watch_rate(call);
-    take_early(call);
 }
 
 bool files_child(struct files *files, pid_t pid, int status)
@@ -337,7 +319,11 @@ void files_request(struct files *files, uint32_t number, const json_t *request)
         .number = number,
         .kind = kind,
         .request = json_incref((json_t *)request),
-        .input = { .loop = files->loop, .channel = files->channel, .number = number, .fd = -1 },
+        .input = { .loop = files->loop,
+                   .channel = files->channel,
+                   .number = number,
+                   .fd = -1,
+                   .early = true },
         .output = { .loop = files->loop,
                     .channel = files->channel,
                     .number = number,
@@ -359,20 +345,12 @@ void files_request(struct files *files, uint32_t number, const json_t *request)
 
 static void take_data(struct file_call *call, const struct frame *frame, const char *data, size_t length)
 {
-    if ((frame->flags & FRAME_CHANNEL) != 0)
+    if ((frame->flags & FRAME_CHANNEL) != 0) {
         channel_grant(call->files->channel, call->number, length);
-    else if (call->begun)
-        feed(call, data, length);
-    else
-        buffer_append(&call->early, data, length); /* no more than the stream's credit */
-}
-
-static void take_end(struct file_call *call)
-{
-    if (call->begun)
-        input_end(&call->input);
-    else
-        call->early_end = true;
+        return;
+    }
+    call->fed += length;
+    input_data(&call->input, data, length);
 }
 
 /* Nobody wants it any more: nothing is answered. */
@@ -393,7 +371,7 @@ bool files_frame(struct files *files, const struct frame *frame, const char *dat
     if (frame->type == FRAME_DATA)
         take_data(call, frame, data, length);
     else if (frame->type == FRAME_END && (frame->flags & FRAME_CHANNEL) == 0)
-        take_end(call);
+        input_end(&call->input);
     else if (frame->type == FRAME_CLOSE)
         take_close(call);
     return true;
