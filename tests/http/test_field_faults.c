@@ -45,16 +45,16 @@
  *   a byte order mark is lost, or in the way               test_edit "a byte order mark stays", test_files line_ends_and_marks_are_left_as_they_are,
  *                                                          test_syntax
  *   UTF-16 and binary files are edited to pieces           test_edit "UTF-16 is said", test_files what_is_no_text_is_named
- *   a fuzzy match takes a blank too many                   test_edit random_edits_are_as_plain_ones (bytes outside the spans)
+ *   a fuzzy match takes a blank too many                   test_edit_random random_edits_are_as_plain_ones (bytes outside the spans)
  *   white space makes a match fail, or two places match    test_edit "fuzzy", "two fuzzy matches", "an occurrence of them", "not found: what comes near"
  *   a link is replaced by a file, a hard link broken       test_files links_inside_are_followed, writes_whole_or_not_at_all
  *   a change by another is lost silently                   test_files a_stale_hash_is_a_conflict, only_one_creates
  * paths and searches
  *   a link, also a dangling one, leads outside             test_files no_path_leads_out, links_inside_are_followed
  *   a folder is swapped between check and use              test_files a_swapped_folder_leads_nowhere
- *   one huge line ends a search or hides its match         test_search test_little_is_kept_of_a_long_line, test_lines_are_clipped_around_the_match
+ *   one huge line ends a search or hides its match         test_search_answers test_little_is_kept_of_a_long_line, test_search_pages test_lines_are_clipped_around_the_match
  *   node_modules fill the answer                           http/test_search lines_are_found
- *   a pattern means another thing elsewhere                test_search test_patterns_find, test_patterns_exclude
+ *   a pattern means another thing elsewhere                test_search_patterns test_patterns_find, test_patterns_exclude
  * watching
  *   events are lost in a storm                             test_watch a_storm_is_told_as_an_overflow_and_harms_nobody, test_watcher a_full_queue_...
  *   children of new folders are never told                 test_watcher folders_made_at_once_are_told_with_all_in_them, no_child_is_lost_...
