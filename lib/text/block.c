@@ -3,6 +3,7 @@
 #include "lib/text/block.h"
 
 #include "lib/text/pattern.h"
+#include "lib/text/varying.h"
 
 enum {
     BEFORE = 2,        /* lines before a failure that stay */
@@ -189,17 +190,30 @@ static bool may_repeat(const struct line *line)
            line->solid && !line->keep;
 }
 
-/* The run that a shape's lines made is over: long enough, its middle is left out. */
-static void end_run(struct block *b, const uint32_t *next, struct shape *shape)
+/* All but the first and the last lines of a run are left out, and those in which a number is unlike its
+ * neighbours'; none of them where their numbers are content. */
+static void leave_out(struct block *b, const uint32_t *next, const struct shape *shape)
 {
     uint32_t at = shape->first;
-    bool paths = shape->run > 0 && b->lines[at].has_path;
+    _cleanup_free_ struct varying_line *lines = xcalloc(shape->run, sizeof *lines);
+    for (uint32_t place = 0; place < shape->run; place++, at = next[at])
+        lines[place] = (struct varying_line){ .data = b->lines[at].data, .length = b->lines[at].length };
+    if (!varying_is_dull(lines, shape->run))
+        return;
+    at = shape->first;
+    for (uint32_t place = 0; place + 1 < shape->run; place++, at = next[at])
+        if (place >= RUN_HEAD && !lines[place].odd) {
+            b->lines[at].left_out = true;
+            b->lines[at].kind = KIND_REPEATED;
+        }
+}
+
+/* The run that a shape's lines made is over. */
+static void end_run(struct block *b, const uint32_t *next, struct shape *shape)
+{
+    bool paths = shape->run > 0 && b->lines[shape->first].has_path;
     if (shape->run >= (paths ? RUN_LONG_PATHS : RUN_LONG))
-        for (uint32_t place = 0; place + 1 < shape->run; place++, at = next[at])
-            if (place >= RUN_HEAD) {
-                b->lines[at].left_out = true;
-                b->lines[at].kind = KIND_REPEATED;
-            }
+        leave_out(b, next, shape);
     shape->run = 0;
 }
 

@@ -1,8 +1,8 @@
 /* Condenses what a command wrote for a reader who pays for each token.
  *
  * Redraws are folded and escape sequences removed (fold.h); passing tests, progress, install and build steps,
- * long listings and lines that differ from their neighbours in numbers or paths alone give way to one line
- * that counts them. Whatever tells of a failure stays byte by byte with what belongs to it, and so does any
+ * long listings and lines that differ from their neighbours in counters, times, sizes or paths alone
+ * (varying.h) give way to one line that counts them. Whatever tells of a failure stays byte by byte with what belongs to it, and so does any
  * line whose shape is rare in this output; what is recognised stands in rows.c. The last line says what was
  * condensed.
  *

@@ -262,20 +262,25 @@ static bool is_file_name(const char *begin, const char *stop)
     return byte_classes[(unsigned char)dot[-1]] != B_OTHER && byte_classes[(unsigned char)dot[-1]] != B_DIGIT;
 }
 
+bool recognise_path(const char *begin, const char *stop)
+{
+    return (stop - begin > 1 && memchr(begin, '/', (size_t)(stop - begin)) != NULL) ||
+           is_file_name(begin, stop);
+}
+
 static void scan_tokens(struct scan *s)
 {
     for (const char *at = s->line; at < s->end;) {
         const char *stop = at;
-        bool slash = false;
         if (byte_classes[(unsigned char)*at] == B_BLANK) {
             while (at < s->end && byte_classes[(unsigned char)*at] == B_BLANK)
                 at++;
             shape_add(s, ' ');
             continue;
         }
-        for (; stop < s->end && byte_classes[(unsigned char)*stop] != B_BLANK; stop++)
-            slash = slash || *stop == '/';
-        take_token(s, at, stop, (slash && stop - at > 1) || is_file_name(at, stop));
+        while (stop < s->end && byte_classes[(unsigned char)*stop] != B_BLANK)
+            stop++;
+        take_token(s, at, stop, recognise_path(at, stop));
         s->after_zero = (stop - at == 1 && *at == '0') || (stop - at == 2 && strncasecmp(at, "no", 2) == 0);
         s->tokens++;
         at = stop;

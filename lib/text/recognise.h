@@ -28,5 +28,7 @@ static inline void recogniser_free_pointer(struct recogniser **r)
 #define _cleanup_recogniser_ __attribute__((cleanup(recogniser_free_pointer)))
 
 void recognise(const struct recogniser *r, const char *line, size_t length, struct line_facts *ret);
+/* Whether what stands between two blanks is a path, or a name of a file. */
+bool recognise_path(const char *begin, const char *stop);
 
 #endif
