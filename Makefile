@@ -55,7 +55,7 @@ archive = $(if $(filter yes,$(STATIC)),$(filter /%,$(shell $(CC) -print-file-nam
 library = $(if $(call archive,$(1)),-l:lib$(1).a,-l$(1))
 libs = $(shell $(PKG_CONFIG) --libs $(1))
 MAIN_LIBS := $(foreach name,fcgi lmdb jansson seccomp sodium,$(call library,$(name))) -lpthread -lm
-AGENT_LIBS := $(foreach name,jansson sodium yaml,$(call library,$(name))) -lm
+AGENT_LIBS := $(foreach name,jansson sodium yaml,$(call library,$(name))) -lpthread -lm
 TEST_LIBS = $(MAIN_LIBS) $(call library,yaml) $(call libs,check libcurl)
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
@@ -153,7 +153,7 @@ PATIENT_TESTS := $(filter %/test_stuck %/test_uv,$(HTTP_TESTS))
 SHARED_TESTS = tests/openapi_validate.sh $(PATIENT_TESTS) $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS)
 # What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too; greedy neighbours as one
 # user of the kernel's with the gateway, whom nothing else runs as.
-RUN_TESTS = $(HTTP_FUZZER) $(filter-out $(PATIENT_TESTS),$(HTTP_TESTS)) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash %/test_escape,$(HTTP_TESTS))) $(addsuffix :61234,$(filter %/test_neighbours,$(HTTP_TESTS))))
+RUN_TESTS = $(HTTP_FUZZER) $(filter-out $(PATIENT_TESTS),$(HTTP_TESTS)) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash %/test_escape %/test_watch,$(HTTP_TESTS))) $(addsuffix :61234,$(filter %/test_neighbours,$(HTTP_TESTS))))
 
 check: CHAOS_SECONDS ?= $(if $(SANITIZE),45,120)
 check: deps
@@ -190,7 +190,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_JOBS ?= 1
 FUZZ_ONLY ?= $(FUZZ_NAMES)
 wrap = $(patsubst %,-Wl$(,)--wrap=%,$(1))
-FUZZ_LINK_agent = $(call wrap,supervise_start file_process_start tree_kill_round tree_signal waitpid poll loop_turn)
+FUZZ_LINK_agent = $(call wrap,supervise_start file_process_start file_host_join tree_kill_round tree_signal waitpid poll loop_turn)
 FUZZ_LINK_keeper = $(call wrap,clock_boottime_ms)
 FUZZ_LINK_warden = $(call wrap,child_start reactor_turn)
 AGENT_OBJECTS := $(call objects,$(AGENT_SOURCES) $(BASE_SOURCES))
@@ -255,7 +255,8 @@ analyze: deps
 
 # ThreadSanitizer over what has threads. They are few (grep pthread_create): a worker's helper, which parses large bodies and condenses long output (fcgi/offload.c, and the
 # queue of fcgi/loop.c under it); in a keeper the one that opens the logs (start.c), the one that flushes them (flusher.c) and the one that watches
-# over memory (driver/local/guard.c); the log's buffer is everybody's (base/log.c). The unit tests and the local driver's contract go through each of
+# over memory (driver/local/guard.c); the log's buffer is everybody's (base/log.c); in a sandbox the watches' (agent/files/host.c), which share an inotify
+# instance alone (agent/watch/instance.c): test_instance has threads for it. The unit tests and the local driver's contract go through each of
 # them, the HTTP suites through all together: commands (exec), large bodies (refusals), limits (isolation).
 # What the sanitizer itself breaks stays out, all of it without threads, as do the rooms of pure functions: it makes vfork a fork, so the agent is the plain one and its own tests are
 # left out; it has a thread of its own, so doctor may not try a user namespace; it blocks signals in a handler that is left by a jump (tag faults).

@@ -24,6 +24,7 @@ enum { USUAL = 1 << CHANGE_CREATE | 1 << CHANGE_MODIFY | 1 << CHANGE_REMOVE };
 enum { NAMES = 1 << CHANGE_CREATE | 1 << CHANGE_REMOVE };
 
 static struct path_root root;
+static struct instance *instance;
 static struct watcher *w;
 static struct glob *excluded;
 static struct buffer lines;
@@ -35,12 +36,15 @@ static void set_up(void)
     ck_assert_int_ge(root.fd, 0);
     ck_assert_int_eq(chdir(scratch), 0);
     excluded = glob_new(GLOB_EXCLUDE);
+    instance = instance_open(NULL);
+    ck_assert_ptr_nonnull(instance);
 }
 
 static void tear_down(void)
 {
     watcher_free(w);
     w = NULL;
+    instance_free(instance);
     glob_free(excluded);
     buffer_free(&lines);
     close(root.fd);
@@ -50,9 +54,13 @@ static void tear_down(void)
 
 static struct watcher *try_to_watch(const char *path, bool recursive, unsigned types, struct error *err)
 {
-    const struct watcher_options options = {
-        .root = &root, .path = path, .recursive = recursive, .types = types, .excluded = excluded
-    };
+    const struct watcher_options options = { .root = &root,
+                                             .path = path,
+                                             .recursive = recursive,
+                                             .types = types,
+                                             .excluded = excluded,
+                                             .instance = instance,
+                                             .reader_fd = -1 };
     return watcher_open(&options, err);
 }
 
@@ -91,7 +99,7 @@ static const char *told(void)
 {
     lines.length = 0;
     for (int64_t quiet = clock_boottime_ms() + 250; clock_boottime_ms() < quiet;) {
-        struct pollfd fd = { .fd = watcher_fd(w), .events = POLLIN };
+        struct pollfd fd = { .fd = instance_fd(instance), .events = POLLIN };
         if (poll(&fd, 1, 5) > 0)
             quiet = clock_boottime_ms() + 250;
         watcher_read(w);
@@ -286,6 +294,10 @@ static char *picture[4096];
 static size_t pictured;
 static bool is_lost; /* it is to be drawn anew */
 
+/* Others that watch the same folders, if there are to be any. */
+static struct watcher *others[3];
+static bool beside_others;
+
 static void forget(size_t i)
 {
     free(picture[i]);
@@ -337,12 +349,37 @@ static void redraw(const struct change *c)
     }
 }
 
+static void random_path(char *path, size_t size, unsigned *seed)
+{
+    size_t at = 0;
+    for (int depth = 1 + rand_r(seed) % 4; depth > 0; depth--)
+        at += (size_t)snprintf(path + at, size - at, "%s%c", at ? "/" : "", 'a' + rand_r(seed) % 3);
+}
+
+/* They come and go, and hold what they have not yet looked at. */
+static void let_others_come_and_go(void)
+{
+    static unsigned seed = 1;
+    char path[64];
+    struct watcher **other = &others[(unsigned)rand_r(&seed) % N_ELEMENTS(others)];
+    if (!beside_others)
+        return;
+    if (*other && rand_r(&seed) % 4) {
+        watcher_read(*other);
+        return;
+    }
+    watcher_free(*other);
+    random_path(path, sizeof path, &seed);
+    *other = try_to_watch(rand_r(&seed) % 2 ? "." : path, true, USUAL, NULL);
+}
+
 static void watch_until_quiet(pid_t maker)
 {
     for (int64_t quiet = clock_boottime_ms() + 300; clock_boottime_ms() < quiet;) {
-        struct pollfd fd = { .fd = watcher_fd(w), .events = POLLIN };
+        struct pollfd fd = { .fd = instance_fd(instance), .events = POLLIN };
         if (poll(&fd, 1, 2) > 0 || waitpid(maker, NULL, WNOHANG) == 0)
             quiet = clock_boottime_ms() + 300;
+        let_others_come_and_go();
         watcher_read(w);
         const struct change *c;
         while ((c = pending_next(watcher_pending(w), clock_boottime_us())) != NULL) {
@@ -350,13 +387,6 @@ static void watch_until_quiet(pid_t maker)
             pending_done(watcher_pending(w), clock_boottime_us());
         }
     }
-}
-
-static void random_path(char *path, size_t size, unsigned *seed)
-{
-    size_t at = 0;
-    for (int depth = 1 + rand_r(seed) % 4; depth > 0; depth--)
-        at += (size_t)snprintf(path + at, size - at, "%s%c", at ? "/" : "", 'a' + rand_r(seed) % 3);
 }
 
 static void make_changes(unsigned seed, int steps)
@@ -467,7 +497,7 @@ static void probe_all_folders(void)
 
 /* Folders and files come, go and are renamed faster than anybody looks: who draws what is told has the tree,
  * unless an overflow told that it is to be looked at; and also then all is watched. */
-START_TEST(what_is_told_makes_the_tree)
+static void check_that_it_makes_the_tree(void)
 {
     enum { ROUNDS = 6 };
     unsigned whole = 0;
@@ -487,6 +517,20 @@ START_TEST(what_is_told_makes_the_tree)
     printf("%u of %d rounds without an overflow\n", whole, ROUNDS);
     ck_assert_uint_gt(whole, 0);
     clear_picture();
+}
+
+START_TEST(what_is_told_makes_the_tree)
+{
+    check_that_it_makes_the_tree();
+}
+END_TEST
+
+START_TEST(it_does_so_beside_others)
+{
+    beside_others = true;
+    check_that_it_makes_the_tree();
+    for (size_t i = 0; i < N_ELEMENTS(others); i++)
+        watcher_free(others[i]);
 }
 END_TEST
 
@@ -527,6 +571,7 @@ static int in_namespace(void (*body)(void))
 static void few_watches(void)
 {
     struct error err = ERROR_INIT;
+    instance = instance_open(NULL); /* it counts where it was opened */
     write_limit("max_inotify_watches", 3);
     must(try_to_watch(".", true, NAMES, &err) == NULL);
     must(err.code == ERROR_TOO_MANY && strstr(err.message, "max_user_watches") != NULL);
@@ -542,7 +587,7 @@ static void few_instances(void)
 {
     struct error err = ERROR_INIT;
     write_limit("max_inotify_instances", 0);
-    must(try_to_watch(".", true, NAMES, &err) == NULL);
+    must(instance_open(&err) == NULL);
     must(err.code == ERROR_TOO_MANY && strstr(err.message, "max_user_instances") != NULL);
 }
 
@@ -573,6 +618,7 @@ int main(void)
                                    names_are_bytes,
                                    a_full_queue_is_told_and_nothing_is_unwatched_after_it,
                                    what_is_told_makes_the_tree,
+                                   it_does_so_beside_others,
                                    the_systems_limits_are_told };
     return unit_run_tests("watcher", tests, sizeof tests / sizeof *tests, set_up, tear_down, 120);
 }

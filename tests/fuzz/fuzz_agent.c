@@ -5,7 +5,7 @@
  * An input is a row of steps: kind, exec, then what the kind needs. Linked with --wrap for what a step stands
  * for. */
 #include "lib/agent/agent.h"
-#include "lib/agent/files/process.h"
+#include "lib/agent/files/host.h"
 #include "lib/agent/supervise.h"
 #include "lib/agent/tree.h"
 #include "lib/base/memory.h"
@@ -70,6 +70,22 @@ pid_t __wrap_file_process_start(const struct launch_rules *rules, const struct f
     (void)ret;
     errno = EAGAIN;
     return -1;
+}
+
+struct file_host *__wrap_file_host_join(struct file_host **at, const struct launch_rules *rules,
+                                        const struct file_kind *kind, const json_t *request,
+                                        struct file_pipes *ret);
+struct file_host *__wrap_file_host_join(struct file_host **at, const struct launch_rules *rules,
+                                        const struct file_kind *kind, const json_t *request,
+                                        struct file_pipes *ret)
+{
+    (void)at;
+    (void)rules;
+    (void)kind;
+    (void)request;
+    (void)ret;
+    errno = EAGAIN;
+    return NULL;
 }
 
 pid_t __wrap_waitpid(pid_t pid, int *status, int options);

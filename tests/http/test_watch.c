@@ -277,42 +277,104 @@ START_TEST(what_cannot_be_watched_is_said)
 }
 END_TEST
 
-/* Until no more is taken; a system's user may have less than a workspace. */
-static size_t start_all(char fw[65][40])
+/* Each of a folder of its own; what is asked for beyond is refused. */
+static void start_all(char fw[64][40])
 {
-    bool is_plain = getenv("AS") != NULL || geteuid() != 0;
-    for (size_t count = 0;; count++) {
-        struct http_options options = { .body = "{\"recursive\": false}", .unchecked = true };
-        struct answer a = http_send(the, "POST", ws_path("file-watches"), &options);
-        if (a.status == 200)
-            snprintf(fw[count], 40, "%s", member_text(a.json, "watch_id"));
-        bool is_full = strstr(a.body, "64 watches") != NULL, is_system = strstr(a.body, "max_user_instances");
-        long status = a.status;
-        answer_clear(&a);
-        if (status == 200)
-            continue;
-        ck_assert_int_eq(status, 429);
-        ck_assert(is_full ? count == 64 : is_plain && is_system && count >= 16);
-        return count;
+    run("mkdir -p d/{0..63}");
+    for (int i = 0; i < 64; i++) {
+        char path[16];
+        snprintf(path, sizeof path, "d/%d", i);
+        json_decref(watch_start(make_json("{s:s}", "path", path), fw[i]));
     }
+    refuse_start(429, "64 watches", NULL);
 }
 
-START_TEST(sixty_four_live_and_ended_ones_do_not_count)
+static void told_once(const char *fw, const char *path)
 {
-    char fw[65][40], another[40];
-    size_t count = start_all(fw);
-    json_decref(cancel(fw[10]));
-    sleep_ms(500); /* its process ends */
-    json_decref(watch_start(NULL, another));
-    refuse_start(429, "", NULL);
-    json_auto_t *list = ws_get("file-watches");
-    ck_assert_uint_eq(json_array_size(list), count < 64 ? count + 1 : 64);
-    ck_assert_str_eq(member_text(json_array_get(list, 0), "watch_id"), another);
-    run("touch seen");
-    for (size_t i = 0; i < count; i++) {
-        json_auto_t *page = page_of(fw[i], 0, i == 10 ? 0 : 10);
-        ck_assert((json_array_size(json_object_get(page, "events")) == 0) == (i == 10));
+    sleep_ms(30); /* for what would be one too many */
+    json_auto_t *page = page_of(fw, 0, 10);
+    const json_t *events = json_object_get(page, "events"), *event = json_array_get(events, 0);
+    ck_assert_msg(json_array_size(events) == 1, "%s: %zu events", path, json_array_size(events));
+    ck_assert_str_eq(member_text(event, "type"), "create");
+    ck_assert_str_eq(member_text(event, "path"), path);
+}
+
+/* Also where all of them have what one plain user may have. */
+START_TEST(sixty_four_live_and_each_is_told_of_its_own)
+{
+    char fw[64][40], path[32];
+    start_all(fw);
+    run("mkdir d/{0..63}/new");
+    for (int i = 0; i < 64; i++) {
+        snprintf(path, sizeof path, "d/%d/new", i);
+        told_once(fw[i], path);
     }
+}
+END_TEST
+
+START_TEST(ended_ones_do_not_count)
+{
+    char fw[64][40], another[40];
+    start_all(fw);
+    json_decref(cancel(fw[10]));
+    json_decref(watch_start(make_json("{s:s}", "path", "d/10"), another));
+    refuse_start(429, "64 watches", NULL);
+    json_auto_t *list = ws_get("file-watches");
+    ck_assert_uint_eq(json_array_size(list), 64);
+    ck_assert_str_eq(member_text(json_array_get(list, 0), "watch_id"), another);
+    run("mkdir d/10/new d/11/new");
+    told_once(another, "d/10/new");
+    told_once(fw[11], "d/11/new");
+    json_auto_t *page = page_of(fw[10], 0, 0);
+    ck_assert_uint_eq(json_array_size(json_object_get(page, "events")), 0);
+}
+END_TEST
+
+/* Programs in the workspace watch for themselves. */
+START_TEST(all_watches_of_a_workspace_take_one_instance)
+{
+    static const char count[] =
+        "python3 -c 'import ctypes\nn = 0\nwhile ctypes.CDLL(None).inotify_init() >= 0: n += 1\nprint(n)'";
+    struct exec_log before, with;
+    char fw[64][40];
+    exec_run_command(the, ws, count, &before);
+    start_all(fw);
+    exec_run_command(the, ws, count, &with);
+    ck_assert_msg(atoi(before.out) > 0 && atoi(before.out) - atoi(with.out) == 1, "%s %s %s", before.out,
+                  with.out, with.err);
+    exec_log_clear(&before);
+    exec_log_clear(&with);
+}
+END_TEST
+
+START_TEST(watches_of_the_same_folders_harm_each_other_not)
+{
+    struct told all, part, names;
+    run("mkdir -p a/b c");
+    told_begin(&all, NULL);
+    told_begin(&part, make_json("{s:s}", "path", "a"));
+    told_begin(&names, make_json("{s:s, s:[s]}", "path", "a/b", "event_types", "create"));
+    run("mkdir a/b/f; mv a/b/f c/f; mv c/f a/f; echo > a/b/g");
+    told_wait(&all, "modify a/b/g");
+    told_wait(&part, "modify a/b/g");
+    told_wait(&names, "create a/b/g");
+    ck_assert_str_eq(buffer_text(&all.lines),
+                     "create a/b/f\nremove a/b/f (a/b/f -> c/f)\ncreate c/f (a/b/f -> c/f)\n"
+                     "remove c/f (c/f -> a/f)\ncreate a/f (c/f -> a/f)\ncreate a/b/g\nmodify a/b/g\n");
+    ck_assert_str_eq(buffer_text(&part.lines), "create a/b/f\nremove a/b/f\ncreate a/f\ncreate a/b/g\n"
+                                               "modify a/b/g\n");
+    ck_assert_str_eq(buffer_text(&names.lines), "create a/b/f\ncreate a/b/g\n");
+    json_decref(cancel(all.fw));
+    run("mkdir a/b/h");
+    told_wait(&part, "create a/b/h");
+    told_wait(&names, "create a/b/h");
+    json_decref(cancel(names.fw));
+    run("mkdir a/b/i");
+    told_wait(&part, "create a/b/i");
+    ck_assert_uint_eq(count_lines(&part, "create a/b/h") + count_lines(&part, "create a/b/i"), 2);
+    told_end(&all);
+    told_end(&part);
+    told_end(&names);
 }
 END_TEST
 
@@ -615,7 +677,10 @@ int main(void)
     tcase_add_test(tests, what_is_excluded_costs_no_event);
     tcase_add_test(tests, names_are_told_exactly);
     tcase_add_test(tests, what_cannot_be_watched_is_said);
-    tcase_add_test(tests, sixty_four_live_and_ended_ones_do_not_count);
+    tcase_add_test(tests, sixty_four_live_and_each_is_told_of_its_own);
+    tcase_add_test(tests, ended_ones_do_not_count);
+    tcase_add_test(tests, all_watches_of_a_workspace_take_one_instance);
+    tcase_add_test(tests, watches_of_the_same_folders_harm_each_other_not);
     tcase_add_test(tests, a_storm_is_told_as_an_overflow_and_harms_nobody);
     tcase_add_test(tests, pages_hold_their_bounds);
     tcase_add_test(tests, a_watch_ends_by_its_time_and_by_cancel);

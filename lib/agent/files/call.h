@@ -1,5 +1,5 @@
 /* What a file call has in its process: the request, the workspace's folder, its input and output. It may
- * block, use memory and die: nobody else is harmed. */
+ * block, use memory and, where the process is its own, die: nobody else is harmed. */
 #ifndef AGENT_FILES_CALL_H
 #define AGENT_FILES_CALL_H
 
@@ -10,13 +10,15 @@
 
 #include <stdint.h>
 
+struct instance;
 struct file_call_context {
     const json_t *request; /* hostile */
     const struct launch_rules *rules;
     struct path_root root;
-    int input, output; /* pipes, blocking */
+    int input, output; /* pipes, blocking; input -1 where the process is shared */
     int reply_fd;
-    int turns;         /* turn.h */
+    int turns;         /* turn.h; -1 where the process is shared */
+    struct instance *instance; /* of a shared process */
     bool much_follows; /* said before file_call_reply: the output is long, and waits for a place */
 };
 

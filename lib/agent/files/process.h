@@ -10,7 +10,7 @@
 
 /* Calls of each kind have places of their own: long ones do not keep short ones waiting. A download begins as
  * a look, as all of them may be over at once; where FILE_REPLY_MUCH follows, it is parked until it has a
- * place among the long ones. */
+ * place among the long ones. All watches are in one process (host.h). */
 enum { FILE_SHORT, FILE_LOOK, FILE_DOWNLOAD, FILE_PARKED, FILE_UPLOAD, FILE_SEARCH, FILE_WATCH, FILE_PLACES };
 #define FILE_REPLY_MUCH (1u << 31) /* in the length of a reply */
 

@@ -3,6 +3,7 @@
  * stop the whole sandbox. */
 #include "lib/agent/files/service.h"
 
+#include "lib/agent/files/host.h"
 #include "lib/agent/files/reply.h"
 #include "lib/agent/files/seats.h"
 #include "lib/agent/files/turn.h"
@@ -27,8 +28,9 @@ struct file_call {
     struct files *files;
     uint32_t number;
     const struct file_kind *kind;
-    json_t *request; /* until it runs */
-    pid_t pid; /* 0 = waits, or is reaped */
+    json_t *request;        /* until it runs */
+    pid_t pid;              /* 0 = waits, or is reaped, or has none of its own */
+    struct file_host *host; /* whose process it shares */
     struct seat seat;
     bool begun, broken, closed;
     bool writes; /* what it writes is relayed: not before its reply */
@@ -45,6 +47,7 @@ struct files {
     const struct launch_rules *rules;
     int turns;
     struct file_call *calls; /* oldest first */
+    struct file_host *host;  /* for new calls that share a process */
     struct seats seats;
     unsigned waiting;
 };
@@ -74,14 +77,14 @@ bool files_knows(const struct files *files, uint32_t number)
 bool files_owns(const struct files *files, pid_t pid)
 {
     for (const struct file_call *call = files->calls; call; call = call->next)
-        if (call->pid == pid)
+        if (call->pid == pid || (call->host && call->host->pid == pid))
             return true;
     return false;
 }
 
 /* ---- ends ---- */
 
-/* Our unreaped child: its number is nobody else's. */
+/* Our unreaped child: its number is nobody else's. One that shares its process ends with its output. */
 static void kill_process(struct file_call *call)
 {
     if (call->pid)
@@ -91,6 +94,8 @@ static void kill_process(struct file_call *call)
 static void call_free(struct file_call *call)
 {
     kill_process(call);
+    if (call->host)
+        file_host_leave(&call->files->host, call->host);
     loop_disarm(call->files->loop, &call->timer);
     input_close(&call->input);
     output_close(&call->output);
@@ -236,16 +241,27 @@ static void count_waiting(struct file_call *call)
         json_object_set_new(call->request, WAIT, json_integer(left > 1 ? left : 1));
 }
 
+static bool start_process(struct file_call *call, struct file_pipes *ret)
+{
+    struct files *files = call->files;
+    if (call->kind->place == FILE_WATCH) {
+        call->host = file_host_join(&files->host, files->rules, call->kind, call->request, ret);
+        return call->host != NULL;
+    }
+    pid_t pid = file_process_start(files->rules, files->turns, call->kind, call->request, ret);
+    call->pid = pid > 0 ? pid : 0;
+    return pid > 0;
+}
+
 static void run(struct file_call *call)
 {
     struct files *files = call->files;
     struct file_pipes pipes;
     withdraw(call);
     count_waiting(call);
-    call->pid = file_process_start(files->rules, files->turns, call->kind, call->request, &pipes);
+    bool started = start_process(call, &pipes);
     json_decref(STEAL(call->request));
-    if (call->pid <= 0) {
-        call->pid = 0;
+    if (!started) {
         give_up(call, ERROR_UNAVAILABLE, "no process could be started for the file operation: try again");
         return;
     }
@@ -256,9 +272,26 @@ static void run(struct file_call *call)
     watch_rate(call);
 }
 
+/* All that shared it have their pipes' ends before them. */
+static bool host_child(struct files *files, struct file_host *host, int status)
+{
+    if (WIFSTOPPED(status)) {
+        kill(host->pid, SIGCONT);
+        return true;
+    }
+    host->pid = 0;
+    for (struct file_call *call = files->calls; call; call = call->next)
+        call->broken |= call->host == host;
+    if (files->host == host)
+        files->host = NULL;
+    return true;
+}
+
 bool files_child(struct files *files, pid_t pid, int status)
 {
     for (struct file_call *call = files->calls; call; call = call->next) {
+        if (call->host && call->host->pid == pid)
+            return host_child(files, call->host, status);
         if (call->pid != pid)
             continue;
         if (WIFSTOPPED(status)) { /* by a command: it holds a place of others meanwhile */
@@ -314,27 +347,25 @@ void files_request(struct files *files, uint32_t number, const json_t *request)
         return;
     }
     struct file_call *call = xcalloc(1, sizeof *call);
-    *call = (struct file_call){
-        .files = files,
-        .number = number,
-        .kind = kind,
-        .request = json_incref((json_t *)request),
-        .input = { .loop = files->loop,
-                   .channel = files->channel,
-                   .number = number,
-                   .fd = -1,
-                   .early = true },
-        .output = { .loop = files->loop,
-                    .channel = files->channel,
-                    .number = number,
-                    .which = 1,
-                    .fd = -1,
-                    .changed = output_changed,
-                    .user = call },
-        .reply = REPLY_INIT(files->loop),
-        .seat = { .place = NO_PLACE },
-        .timer = { .fire = on_time, .user = call }
-    };
+    *call = (struct file_call){ .files = files,
+                                .number = number,
+                                .kind = kind,
+                                .request = json_incref((json_t *)request),
+                                .input = { .loop = files->loop,
+                                           .channel = files->channel,
+                                           .number = number,
+                                           .fd = -1,
+                                           .early = true },
+                                .output = { .loop = files->loop,
+                                            .channel = files->channel,
+                                            .number = number,
+                                            .which = 1,
+                                            .fd = -1,
+                                            .changed = output_changed,
+                                            .user = call },
+                                .reply = REPLY_INIT(files->loop),
+                                .seat = { .place = NO_PLACE },
+                                .timer = { .fire = on_time, .user = call } };
     int64_t time = time_of(kind, request);
     call->until_ms = clock_boottime_ms() + time;
     loop_arm(files->loop, &call->timer, time);
@@ -410,6 +441,7 @@ static bool is_over(struct file_call *call)
 static void finish(struct file_call *call)
 {
     char broken = call->broken ? CLOSED_BROKEN : 0;
+    seats_change(&call->files->seats, &call->seat, NO_PLACE);
     channel_send_after_data(call->files->channel, FRAME_CLOSE, 0, call->number, &broken, 1);
     channel_forget(call->files->channel, call->number);
     call->closed = true;

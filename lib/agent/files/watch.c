@@ -1,6 +1,7 @@
 /* Owns the call that watches: {"path", "recursive", "types": [...], "exclude_patterns": [...]}. Its reply
- * says that all is watched; from then on it writes changes (lib/wire/change.h) until it is ended, or what it
- * watches is gone. It never waits for its reader: the kernel's queue is emptied meanwhile. */
+ * says that all is watched; from then on it writes changes (lib/wire/change.h) until nobody reads them, or
+ * what it watches is gone. It never waits for its reader: changes are looked at meanwhile. All watches are
+ * one process's, each a thread: nothing here may be shared but the instance. */
 #include "lib/agent/files/call.h"
 #include "lib/agent/files/patterns.h"
 #include "lib/agent/watch/watcher.h"
@@ -99,7 +100,9 @@ int file_watch(struct file_call_context *call, json_t **ret, struct error *err)
                                              .path = file_call_path(call, "path"),
                                              .recursive = file_call_flag(call, "recursive"),
                                              .types = types_of(call),
-                                             .excluded = excluded };
+                                             .excluded = excluded,
+                                             .instance = call->instance,
+                                             .reader_fd = call->output };
     struct watching g = { .output = call->output, .watcher = watcher_open(&options, err) };
     (void)ret;
     if (!g.watcher)

@@ -6,10 +6,9 @@
 
 #include <search.h>
 #include <string.h>
-#include <sys/inotify.h>
 
 struct folders {
-    int fd;
+    struct inbox *inbox;
     void *by_wd, *by_name; /* tsearch(3) */
 };
 
@@ -27,10 +26,10 @@ static int compare_name(const void *a, const void *b)
     return strcmp(one->name, other->name);
 }
 
-struct folders *folders_new(int inotify_fd)
+struct folders *folders_new(struct inbox *inbox)
 {
     struct folders *f = xcalloc(1, sizeof *f);
-    f->fd = inotify_fd;
+    f->inbox = inbox;
     return f;
 }
 
@@ -146,7 +145,7 @@ void folders_drop(struct folders *f, struct folder *folder, bool is_given_up)
     leave_place(f, folder);
     tdelete(folder, &f->by_wd, compare_wd);
     if (!is_given_up)
-        inotify_rm_watch(f->fd, folder->wd);
+        inbox_unwatch(f->inbox, folder->wd);
     free_folder(folder);
 }
 

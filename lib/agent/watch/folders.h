@@ -3,7 +3,7 @@
 #ifndef AGENT_WATCH_FOLDERS_H
 #define AGENT_WATCH_FOLDERS_H
 
-#include "lib/base/buffer.h"
+#include "lib/agent/watch/instance.h"
 
 #include <stdbool.h>
 #include <sys/queue.h>
@@ -19,8 +19,8 @@ struct folder {
 };
 
 struct folders;
-struct folders *folders_new(int inotify_fd);
-void folders_free(struct folders *f); /* the descriptor is the caller's */
+struct folders *folders_new(struct inbox *inbox);
+void folders_free(struct folders *f); /* the inbox is the caller's */
 
 struct folder *folders_find(const struct folders *f, int wd);
 struct folder *folders_child(const struct folders *f, const struct folder *parent, const char *name);

@@ -35,9 +35,11 @@ struct doubts {
 
 struct watcher {
     const struct path_root *root;
-    int fd;
-    char *base; /* from the workspace on */
-    char *only; /* of a file: its name in the folder that is watched */
+    struct instance *instance;
+    struct inbox *inbox;
+    int reader_fd; /* or -1 */
+    char *base;    /* from the workspace on */
+    char *only;    /* of a file: its name in the folder that is watched */
     bool recursive;
     struct glob *excluded;
     uint32_t mask;

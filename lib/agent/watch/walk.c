@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/inotify.h>
 
 /* ---- what was met ---- */
@@ -128,14 +129,7 @@ static int cannot_watch(struct watcher *w, const char *path, int number, struct 
 /* The folder that is open, by no path: a watch's number, or -1 = errno. */
 static int add_watch(const struct watcher *w, int folder, uint32_t mask)
 {
-    if (fchdir(folder) < 0)
-        return -1;
-    int wd = inotify_add_watch(w->fd, ".", mask);
-    int problem = errno;
-    if (fchdir(w->root->fd) < 0)
-        abort();
-    errno = problem;
-    return wd;
+    return inbox_watch(w->inbox, folder, w->root->fd, mask);
 }
 
 static bool is_folder(int folder, const struct dirent *entry)
@@ -254,6 +248,16 @@ static int walk_one(struct watcher *w, struct folder *parent, const char *name, 
     return 0;
 }
 
+/* It may last. */
+static int check_wanted(struct watcher *w, struct error *err)
+{
+    struct pollfd reader = { .fd = w->reader_fd };
+    if (w->reader_fd < 0 || poll(&reader, 1, 0) <= 0)
+        return 0;
+    w->ended = true;
+    return error_set(err, ERROR_UNAVAILABLE, "nobody waits for it");
+}
+
 int walk_folder(struct watcher *w, struct folder *parent, const char *name, bool told, struct error *err)
 {
     struct tasks tasks = STAILQ_HEAD_INITIALIZER(tasks);
@@ -263,7 +267,7 @@ int walk_folder(struct watcher *w, struct folder *parent, const char *name, bool
     while ((task = STAILQ_FIRST(&tasks)) != NULL) {
         STAILQ_REMOVE_HEAD(&tasks, next);
         struct folder *folder = folders_find(w->folders, task->parent);
-        if (rc == 0 && folder)
+        if (rc == 0 && folder && (rc = check_wanted(w, err)) == 0)
             rc = walk_one(w, folder, task->name, told, &tasks, err);
         free(task);
         watcher_fill(w);
@@ -278,7 +282,7 @@ bool walk_is_there(struct watcher *w, const struct folder *folder)
     _cleanup_close_ int fd = open_path(w, buffer_text(&path), O_RDONLY);
     int wd = fd < 0 ? -1 : add_watch(w, fd, w->mask);
     if (wd >= 0 && !folders_find(w->folders, wd)) /* nobody's: it is met by a walk, or not at all */
-        inotify_rm_watch(w->fd, wd);
+        inbox_unwatch(w->inbox, wd);
     return wd == folder->wd;
 }
 

@@ -8,9 +8,8 @@
 #include <errno.h>
 #include <sys/inotify.h>
 
-#define ROUNDS    4
-#define RAW_PIECE (64u << 10)
-#define RAW_MOST  (4u << 20) /* beyond that the kernel's own queue fills, and says so */
+#define ROUNDS   4
+#define RAW_MOST (4u << 20) /* beyond that the inbox fills, and says so */
 
 /* ---- its life ---- */
 
@@ -32,18 +31,6 @@ static uint32_t mask_of(unsigned types)
     return mask;
 }
 
-static int open_instance(struct watcher *w, struct error *err)
-{
-    w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (w->fd >= 0)
-        return 0;
-    if (errno == EMFILE)
-        return error_set(err, ERROR_TOO_MANY,
-                         "EMFILE: no more watches can begin for this user of the system "
-                         "(fs.inotify.max_user_instances): cancel one");
-    return error_errno(err, ERROR_DRIVER, errno, "inotify");
-}
-
 /* The folder to watch, "." = the workspace; where the path is a file, the one that it lies in. */
 static char *folder_of(struct watcher *w, const struct place *place)
 {
@@ -63,9 +50,10 @@ static int begin(struct watcher *w, const struct watcher_options *options, struc
         return -1;
     _cleanup_free_ char *folder = folder_of(w, &place);
     w->pending = pending_new(options->types, w->base);
-    if (open_instance(w, err) < 0)
+    w->inbox = inbox_open(w->instance, err);
+    if (!w->inbox)
         return -1;
-    w->folders = folders_new(w->fd);
+    w->folders = folders_new(w->inbox);
     if (walk_folder(w, NULL, folder, false, err) < 0)
         return -1;
     if (!w->top)
@@ -78,7 +66,8 @@ struct watcher *watcher_open(const struct watcher_options *options, struct error
 {
     struct watcher *w = xcalloc(1, sizeof *w);
     *w = (struct watcher){ .root = options->root,
-                           .fd = -1,
+                           .instance = options->instance,
+                           .reader_fd = options->reader_fd,
                            .recursive = options->recursive,
                            .excluded = options->excluded,
                            .mask = mask_of(options->types) };
@@ -94,7 +83,7 @@ void watcher_free(struct watcher *w)
         return;
     folders_free(w->folders);
     pending_free(w->pending);
-    memory_close_fd(&w->fd);
+    inbox_free(w->inbox);
     met_clear(&w->met);
     doubts_clear(&w->doubts);
     buffer_free(&w->raw);
@@ -106,7 +95,7 @@ void watcher_free(struct watcher *w)
 
 int watcher_fd(const struct watcher *w)
 {
-    return w->fd;
+    return inbox_fd(w->inbox);
 }
 
 const char *watcher_path(const struct watcher *w)
@@ -223,7 +212,8 @@ static void on_moved_to(struct watcher *w, const struct named *n)
         folders_move(w->folders, folder, n->folder, n->name);
         doubt_place(w, folder);
     }
-    if (folder ? !glob_is_empty(w->excluded) : !(known && is_watched(w, n))) /* under another name less may be excluded */
+    if (folder ? !glob_is_empty(w->excluded)
+               : !(known && is_watched(w, n))) /* under another name less may be excluded */
         walk_folder(w, n->folder, n->name, !folder, NULL);
 }
 
@@ -334,21 +324,11 @@ static void on_event(struct watcher *w, const struct inotify_event *event)
 
 /* ---- all of them ---- */
 
-/* True: there may be more. */
-static bool fill_once(struct watcher *w)
-{
-    if (w->raw.length >= RAW_MOST)
-        return false;
-    ssize_t got = read(w->fd, buffer_reserve(&w->raw, RAW_PIECE), RAW_PIECE);
-    if (got > 0)
-        w->raw.length += (size_t)got;
-    return got > 0 || (got < 0 && errno == EINTR);
-}
-
 void watcher_fill(struct watcher *w)
 {
-    while (fill_once(w))
-        ;
+    instance_read(w->instance);
+    if (w->raw.length < RAW_MOST)
+        inbox_take(w->inbox, &w->raw);
 }
 
 /* What is looked at may lead to a walk, which fills the buffer anew: it is taken away first. */
