@@ -233,7 +233,7 @@ END_TEST
 /* The kernel says of each watch that it has ended; others' queue is not filled by it. */
 START_TEST(many_watches_end_without_an_overflow)
 {
-    enum { FOLDERS = 20000 };
+    enum { FOLDERS = 17000 };
     struct inbox *one = an_inbox(), *two = an_inbox();
     for (int i = 0; i < FOLDERS; i++) {
         char name[16];

@@ -262,6 +262,28 @@ START_TEST(links_lead_nowhere_else)
 }
 END_TEST
 
+START_TEST(a_walk_that_nobody_waits_for_ends)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    int ends[2];
+    sh("mkdir -p a/b");
+    ck_assert_int_eq(pipe(ends), 0);
+    const struct watcher_options options = { .root = &root,
+                                             .path = ".",
+                                             .recursive = true,
+                                             .types = NAMES,
+                                             .excluded = excluded,
+                                             .instance = instance,
+                                             .reader_fd = ends[1] };
+    w = watcher_open(&options, &err);
+    ck_assert_msg(w != NULL, "%s", err.message);
+    close(ends[0]);
+    ck_assert_ptr_null(watcher_open(&options, &err));
+    ck_assert_int_eq(err.code, ERROR_UNAVAILABLE);
+    close(ends[1]);
+}
+END_TEST
+
 START_TEST(names_are_bytes)
 {
     watch(".", NAMES);
@@ -615,6 +637,7 @@ int main(void)
                                    a_file_is_watched_also_when_another_takes_its_place,
                                    what_is_watched_may_go,
                                    links_lead_nowhere_else,
+                                   a_walk_that_nobody_waits_for_ends,
                                    names_are_bytes,
                                    a_full_queue_is_told_and_nothing_is_unwatched_after_it,
                                    what_is_told_makes_the_tree,

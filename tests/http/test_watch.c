@@ -347,6 +347,23 @@ START_TEST(all_watches_of_a_workspace_take_one_instance)
 }
 END_TEST
 
+/* Nothing stays of a watch but what is told in the log. */
+START_TEST(what_watches_goes_with_the_watches)
+{
+    char fw[64][40];
+    start_all(fw);
+    run("test $(pgrep -c ws-watch) = 1 && grep -P 'Threads:\\t65$' /proc/$(pgrep ws-watch)/status");
+    for (int i = 1; i < 64; i++)
+        json_decref(cancel(fw[i]));
+    run("for i in {1..50}; do grep -P 'Threads:\\t2$' /proc/$(pgrep ws-watch)/status && exit; sleep 0.1; "
+        "done; exit 1");
+    run("mkdir d/0/new");
+    told_once(fw[0], "d/0/new");
+    json_decref(cancel(fw[0]));
+    run("for i in {1..50}; do pgrep ws-watch || exit 0; sleep 0.1; done; exit 1");
+}
+END_TEST
+
 START_TEST(watches_of_the_same_folders_harm_each_other_not)
 {
     struct told all, part, names;
@@ -564,7 +581,9 @@ START_TEST(a_command_that_kills_the_watcher_ends_the_watch)
     exec_run_command(the, ws, "kill -9 -1", &log);
     exec_log_clear(&log);
     reap(follower);
-    run("true");
+    json_decref(watch_start(NULL, fw));
+    run("mkdir new");
+    told_once(fw, "new");
 }
 END_TEST
 
@@ -680,6 +699,7 @@ int main(void)
     tcase_add_test(tests, sixty_four_live_and_each_is_told_of_its_own);
     tcase_add_test(tests, ended_ones_do_not_count);
     tcase_add_test(tests, all_watches_of_a_workspace_take_one_instance);
+    tcase_add_test(tests, what_watches_goes_with_the_watches);
     tcase_add_test(tests, watches_of_the_same_folders_harm_each_other_not);
     tcase_add_test(tests, a_storm_is_told_as_an_overflow_and_harms_nobody);
     tcase_add_test(tests, pages_hold_their_bounds);
