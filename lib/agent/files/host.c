@@ -133,15 +133,15 @@ static bool take_next(struct inside *in)
         .msg_iov = &data, .msg_iovlen = 1, .msg_control = passed.bytes, .msg_controllen = sizeof passed
     };
     ssize_t got = recvmsg(in->socket, &message, MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (got < 0 && errno == EINTR)
-        return true;
-    if (!head || head->cmsg_len != CMSG_LEN(sizeof(int[WITH_COUNT])))
-        return false;
-    int fds[WITH_COUNT];
-    memcpy(fds, CMSG_DATA(head), sizeof fds);
-    welcome(in, read_request(fds[WITH_REQUEST]), fds[WITH_OUTPUT], fds[WITH_REPLY]);
-    close(fds[WITH_REQUEST]);
+    if (got <= 0)
+        return got < 0 && errno == EINTR;
+    int fds[WITH_COUNT] = { -1, -1, -1 }; /* fewer come where there is no number for another one */
+    const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    if (head && head->cmsg_len <= CMSG_LEN(sizeof fds))
+        memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
+    json_t *request = fds[WITH_REQUEST] < 0 ? NULL : read_request(fds[WITH_REQUEST]);
+    welcome(in, request, fds[WITH_OUTPUT], fds[WITH_REPLY]);
+    memory_close_fd(&fds[WITH_REQUEST]);
     return true;
 }
 
