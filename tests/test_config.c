@@ -1,13 +1,9 @@
-/* The settings: file, environment, old names, every problem named; the committed sample; the command for
- * tokens. */
-#include "fcgi/cmd_token.h"
+/* The settings: file, environment, old names, every problem named; the committed sample; whose the state
+ * directory is. */
 #include "lib/base/ids.h"
 #include "lib/base/io.h"
-#include "lib/base/log.h"
-#include "lib/config/config.h"
 #include "lib/config/settings.h"
-#include "lib/store/state.h"
-#include "tests/support/scratch.h"
+#include "tests/support/config_case.h"
 #include "tests/support/unit.h"
 
 #include <check.h>
@@ -21,42 +17,10 @@
 
 extern char **environ;
 
-static struct error err;
-
-static void setup(void)
-{
-    scratch_make();
-    _cleanup_free_ char *log = xasprintf("%s/log", scratch);
-    log_init("test", LOG_LEVEL_INFO, log);
-    clearenv();
-}
-
-static void teardown(void)
-{
-    error_clear(&err);
-    scratch_remove();
-}
-
-static bool log_has(const char *text)
-{
-    _cleanup_free_ char *path = xasprintf("%s/log", scratch);
-    _cleanup_buffer_ struct buffer content = BUFFER_INIT;
-    io_read_file(AT_FDCWD, path, 1 << 20, &content, NULL);
-    return strstr(buffer_text(&content), text) != NULL;
-}
-
-static struct config *load(const char *text)
-{
-    _cleanup_free_ char *path = xasprintf("%s/settings", scratch);
-    ck_assert_int_eq(io_replace_file(AT_FDCWD, path, text, strlen(text), 0600, &err), 0);
-    error_clear(&err);
-    return config_load(path, NULL, &err);
-}
-
 START_TEST(defaults_are_complete)
 {
-    struct config *config = config_load(NULL, NULL, &err);
-    ck_assert_msg(config != NULL, "%s", err.message);
+    struct config *config = config_load(NULL, NULL, &config_error);
+    ck_assert_msg(config != NULL, "%s", config_error.message);
     ck_assert_str_eq(config->state_dir, "/var/lib/workspace-fcgi");
     ck_assert_str_eq(config->token, "");
     ck_assert_str_eq(config->driver, "local");
@@ -104,11 +68,11 @@ END_TEST
 
 START_TEST(a_file_is_read)
 {
-    struct config *config =
-        load("# a comment\n\n  WORKSPACE_STATE_DIR = /srv/x/ \r\nWORKSPACE_TOKEN=\"s3cret-s3cret-s3=\"\n"
-             "WORKSPACE_MOUNT=/workspace/\nWORKSPACE_WORKERS=7\nWORKSPACE_LOG_LEVEL=debug\n"
-             "WORKSPACE_BASE_URL='https://example.org/workspace/'");
-    ck_assert_msg(config != NULL, "%s", err.message);
+    struct config *config = config_from(
+        "# a comment\n\n  WORKSPACE_STATE_DIR = /srv/x/ \r\nWORKSPACE_TOKEN=\"s3cret-s3cret-s3=\"\n"
+        "WORKSPACE_MOUNT=/workspace/\nWORKSPACE_WORKERS=7\nWORKSPACE_LOG_LEVEL=debug\n"
+        "WORKSPACE_BASE_URL='https://example.org/workspace/'");
+    ck_assert_msg(config != NULL, "%s", config_error.message);
     ck_assert_str_eq(config->state_dir, "/srv/x");
     ck_assert_str_eq(config->token, "s3cret-s3cret-s3=");
     ck_assert_str_eq(config->mount, "/workspace");
@@ -139,15 +103,15 @@ START_TEST(a_comment_may_follow_a_value)
     };
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
         _cleanup_free_ char *text = xasprintf("WORKSPACE_ALLOWED_SECRETS=%s\r\n", cases[i].line);
-        struct config *config = load(text);
-        ck_assert_msg(config != NULL, "%s: %s", cases[i].line, err.message);
+        struct config *config = config_from(text);
+        ck_assert_msg(config != NULL, "%s: %s", cases[i].line, config_error.message);
         ck_assert_msg(strcmp(config->allowed_secrets, cases[i].value) == 0, "%s: %s", cases[i].line,
                       config->allowed_secrets);
         config_free(config);
     }
     struct config *config =
-        load("WORKSPACE_TOKEN=#abcdef#0123456789# # the owner's\nWORKSPACE_WORKERS=7 # two\n");
-    ck_assert_msg(config != NULL, "%s", err.message);
+        config_from("WORKSPACE_TOKEN=#abcdef#0123456789# # the owner's\nWORKSPACE_WORKERS=7 # two\n");
+    ck_assert_msg(config != NULL, "%s", config_error.message);
     ck_assert_str_eq(config->token, "#abcdef#0123456789#");
     ck_assert_int_eq(config->workers, 7);
     config_free(config);
@@ -161,23 +125,23 @@ START_TEST(only_what_is_named_is_passed)
                                          "WORKSPACE_PASS_ENV=PATH,WORKSPACE_TOKEN" };
     setenv("TEST_INDEX", "https://index.example/simple", 1);
     setenv("TEST_SECRET", "hidden", 1);
-    struct config *config = load("WORKSPACE_PASS_ENV=TEST_INDEX,TEST_ABSENT");
-    ck_assert_msg(config != NULL, "%s", err.message);
+    struct config *config = config_from("WORKSPACE_PASS_ENV=TEST_INDEX,TEST_ABSENT");
+    ck_assert_msg(config != NULL, "%s", config_error.message);
     json_t *passed = config_passed_variables(config);
     ck_assert_uint_eq(json_object_size(passed), 1);
     ck_assert_str_eq(json_string_value(json_object_get(passed, "TEST_INDEX")),
                      "https://index.example/simple");
     json_decref(passed);
     config_free(config);
-    config = load("");
+    config = config_from("");
     passed = config_passed_variables(config);
     ck_assert_uint_eq(json_object_size(passed), 0);
     json_decref(passed);
     config_free(config);
     for (size_t i = 0; i < N_ELEMENTS(wrong); i++) {
-        ck_assert_ptr_null(load(wrong[i]));
-        ck_assert_ptr_nonnull(strstr(err.message, "WORKSPACE_PASS_ENV must"));
-        error_clear(&err);
+        ck_assert_ptr_null(config_from(wrong[i]));
+        ck_assert_ptr_nonnull(strstr(config_error.message, "WORKSPACE_PASS_ENV must"));
+        error_clear(&config_error);
     }
 }
 END_TEST
@@ -191,15 +155,15 @@ START_TEST(the_environment_wins_and_the_command_line_too)
     setenv("WORKSPACE_STATE_DIR", "run", 1);
     setenv("WORKSPACE_WROKERS", "9", 1);
     _cleanup_free_ char *path = xasprintf("%s/settings", scratch);
-    ck_assert_int_eq(io_replace_file(AT_FDCWD, path, text, strlen(text), 0600, &err), 0);
-    struct config *config = config_load(path, overrides, &err);
-    ck_assert_msg(config != NULL, "%s", err.message);
+    ck_assert_int_eq(io_replace_file(AT_FDCWD, path, text, strlen(text), 0600, &config_error), 0);
+    struct config *config = config_load(path, overrides, &config_error);
+    ck_assert_msg(config != NULL, "%s", config_error.message);
     ck_assert_int_eq(config->workers, 7);
     ck_assert_int_eq(config->processes, 71);
     ck_assert_int_eq(config->max_file_chars, 3000);
     _cleanup_free_ char *here = getcwd(NULL, 0), *expected = xasprintf("%s/run", here);
     ck_assert_str_eq(config->state_dir, expected);
-    ck_assert(log_has("WORKSPACE_WROKERS"));
+    ck_assert(config_log_has("WORKSPACE_WROKERS"));
     config_free(config);
 }
 END_TEST
@@ -212,17 +176,17 @@ START_TEST(old_names_are_taken_with_a_line)
     setenv("LOG_LEVEL", "warning", 1);
     setenv("MODAL_WORKSPACE_MAX_OUTPUT_CHARS", "63000", 1);
     setenv("WORKSPACE_MAX_OUTPUT_CHARS", "64000", 1);
-    struct config *config = load("MODAL_WORKSPACE_ALLOWED_SECRETS=a,b\n");
-    ck_assert_msg(config != NULL, "%s", err.message);
+    struct config *config = config_from("MODAL_WORKSPACE_ALLOWED_SECRETS=a,b\n");
+    ck_assert_msg(config != NULL, "%s", config_error.message);
     ck_assert_str_eq(config->token, "old-token-old-token");
     ck_assert_str_eq(config->allowed_secrets, "a,b");
     ck_assert_str_eq(config->log_level, "WARNING");
     ck_assert_int_eq(config->command_timeout, 61);
     ck_assert_int_eq(config->max_search_results, 62);
     ck_assert_int_eq(config->max_output_chars, 64000);
-    ck_assert(log_has("MODAL_WORKSPACE_MCP_TOKEN is an old name of WORKSPACE_TOKEN"));
-    ck_assert(log_has("COMMAND_TIMEOUT is an old name"));
-    ck_assert(!log_has("old-token-old-token"));
+    ck_assert(config_log_has("MODAL_WORKSPACE_MCP_TOKEN is an old name of WORKSPACE_TOKEN"));
+    ck_assert(config_log_has("COMMAND_TIMEOUT is an old name"));
+    ck_assert(!config_log_has("old-token-old-token"));
     config_free(config);
 }
 END_TEST
@@ -260,33 +224,36 @@ START_TEST(every_problem_is_named_with_its_line)
         { "WORKSPACE_DEFAULT_IMAGE_NAME=a\tb", "WORKSPACE_DEFAULT_IMAGE_NAME has a control character" },
     };
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-        struct config *config = load(cases[i].text);
+        struct config *config = config_from(cases[i].text);
         ck_assert_msg(config == NULL, "accepted: %s", cases[i].text);
-        ck_assert_int_eq(err.code, ERROR_INVALID);
-        ck_assert_msg(strstr(err.message, cases[i].problem), "%s: %s", cases[i].text, err.message);
-        ck_assert_msg(!log_has(cases[i].problem), "told twice: %s", cases[i].problem);
-        ck_assert_uint_eq(json_array_size(err.detail), 1);
+        ck_assert_int_eq(config_error.code, ERROR_INVALID);
+        ck_assert_msg(strstr(config_error.message, cases[i].problem), "%s: %s", cases[i].text,
+                      config_error.message);
+        ck_assert_msg(!config_log_has(cases[i].problem), "told twice: %s", cases[i].problem);
+        ck_assert_uint_eq(json_array_size(config_error.detail), 1);
     }
-    ck_assert_ptr_null(load("WORKSPACE_WORKERS=0\nWORKSPACE_NETWORK=x\nWORKSPACE_KEEP=-1\n"));
-    ck_assert_msg(strncmp(err.message, "3 problems", 10) == 0 && strstr(err.message, "settings:1: ") &&
-                      strstr(err.message, "settings:2: ") && strstr(err.message, "settings:3: "),
-                  "%s", err.message);
-    ck_assert_uint_eq(json_array_size(err.detail), 3);
+    ck_assert_ptr_null(config_from("WORKSPACE_WORKERS=0\nWORKSPACE_NETWORK=x\nWORKSPACE_KEEP=-1\n"));
+    ck_assert_msg(strncmp(config_error.message, "3 problems", 10) == 0 &&
+                      strstr(config_error.message, "settings:1: ") &&
+                      strstr(config_error.message, "settings:2: ") &&
+                      strstr(config_error.message, "settings:3: "),
+                  "%s", config_error.message);
+    ck_assert_uint_eq(json_array_size(config_error.detail), 3);
     setenv("WORKSPACE_WORKERS", "many", 1);
-    ck_assert_ptr_null(load(""));
-    ck_assert_msg(strstr(err.message, "environment: WORKSPACE_WORKERS"), "%s", err.message);
+    ck_assert_ptr_null(config_from(""));
+    ck_assert_msg(strstr(config_error.message, "environment: WORKSPACE_WORKERS"), "%s", config_error.message);
 }
 END_TEST
 
 START_TEST(what_has_no_effect_is_told)
 {
-    struct config *config = load("WORKSPACE_DEFAULT_IMAGE_NAME=python\nWORKSPACE_MAX_FILE_CHARS=1000\n"
-                                 "WORKSPACE_GITHUB_API_URL=https://api.github.com\n");
+    struct config *config = config_from("WORKSPACE_DEFAULT_IMAGE_NAME=python\nWORKSPACE_MAX_FILE_CHARS=1000\n"
+                                        "WORKSPACE_GITHUB_API_URL=https://api.github.com\n");
     config_log_unused(config);
-    ck_assert(log_has("WORKSPACE_DEFAULT_IMAGE_NAME has no effect with the local driver"));
-    ck_assert(log_has("WORKSPACE_MAX_FILE_CHARS has no effect yet"));
-    ck_assert(!log_has("WORKSPACE_ALLOWED_SECRETS"));
-    ck_assert(!log_has("WORKSPACE_GITHUB_API_URL"));
+    ck_assert(config_log_has("WORKSPACE_DEFAULT_IMAGE_NAME has no effect with the local driver"));
+    ck_assert(config_log_has("WORKSPACE_MAX_FILE_CHARS has no effect yet"));
+    ck_assert(!config_log_has("WORKSPACE_ALLOWED_SECRETS"));
+    ck_assert(!config_log_has("WORKSPACE_GITHUB_API_URL"));
     config_free(config);
 }
 END_TEST
@@ -309,7 +276,7 @@ START_TEST(a_setting_that_nobody_reads_says_so)
     for (size_t i = 0; i < N_ELEMENTS(places); i++)
         ck_assert_int_eq(glob(places[i], i ? GLOB_APPEND : 0, NULL, &found), 0);
     for (size_t i = 0; i < found.gl_pathc; i++)
-        ck_assert_int_eq(io_read_file(AT_FDCWD, found.gl_pathv[i], 1 << 20, &code, &err), 0);
+        ck_assert_int_eq(io_read_file(AT_FDCWD, found.gl_pathv[i], 1 << 20, &code, &config_error), 0);
     globfree(&found);
     buffer_text(&code);
     for (const struct setting *row = settings; row < settings + setting_count; row++) {
@@ -333,7 +300,7 @@ START_TEST(the_prefix_is_the_mount_or_the_urls_path)
         { "WORKSPACE_MOUNT=/a\nWORKSPACE_BASE_URL=https://x.example/c", "/a" },
     };
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-        struct config *config = load(cases[i].text);
+        struct config *config = config_from(cases[i].text);
         ck_assert_str_eq(config_prefix(config), cases[i].prefix);
         config_free(config);
     }
@@ -343,35 +310,35 @@ END_TEST
 START_TEST(hostile_files_are_refused)
 {
     _cleanup_free_ char *path = xasprintf("%s/settings", scratch), *large = xcalloc(1, 3 << 20);
-    ck_assert_ptr_null(config_load("/nonexistent/settings", NULL, &err));
-    ck_assert_ptr_null(config_load(scratch, NULL, &err));
+    ck_assert_ptr_null(config_load("/nonexistent/settings", NULL, &config_error));
+    ck_assert_ptr_null(config_load(scratch, NULL, &config_error));
     memset(large, '#', (3 << 20) - 1);
-    ck_assert_int_eq(io_replace_file(AT_FDCWD, path, large, strlen(large), 0600, &err), 0);
-    ck_assert_ptr_null(config_load(path, NULL, &err));
-    ck_assert_int_eq(io_replace_file(AT_FDCWD, path, "WORKSPACE_TOKEN=a\0b", 19, 0600, &err), 0);
-    ck_assert_ptr_null(config_load(path, NULL, &err));
+    ck_assert_int_eq(io_replace_file(AT_FDCWD, path, large, strlen(large), 0600, &config_error), 0);
+    ck_assert_ptr_null(config_load(path, NULL, &config_error));
+    ck_assert_int_eq(io_replace_file(AT_FDCWD, path, "WORKSPACE_TOKEN=a\0b", 19, 0600, &config_error), 0);
+    ck_assert_ptr_null(config_load(path, NULL, &config_error));
     for (int i = 0; i < 2000; i++) {
         char noise[300];
         id_random(noise, sizeof noise);
         for (size_t k = 0; k < sizeof noise; k += 9)
             memcpy(noise + k, k % 2 ? "=\"" : "\n=", 2);
         _cleanup_close_ int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-        ck_assert_int_eq(io_write_all(fd, noise, sizeof noise, &err), 0);
-        config_free(config_load(path, NULL, &err));
-        error_clear(&err);
+        ck_assert_int_eq(io_write_all(fd, noise, sizeof noise, &config_error), 0);
+        config_free(config_load(path, NULL, &config_error));
+        error_clear(&config_error);
     }
     memset(large, 'v', 100000);
     memcpy(large, "WORKSPACE_TOKEN=", 16);
     large[100000] = '\0';
-    ck_assert_ptr_null(load(large));
-    ck_assert(strstr(err.message, "too long"));
+    ck_assert_ptr_null(config_from(large));
+    ck_assert(strstr(config_error.message, "too long"));
 }
 END_TEST
 
 START_TEST(children_get_what_differs)
 {
     struct config *config =
-        load("WORKSPACE_TOKEN=secret-secret-secret\nWORKSPACE_WORKERS=3\nWORKSPACE_NETWORK=host\n");
+        config_from("WORKSPACE_TOKEN=secret-secret-secret\nWORKSPACE_WORKERS=3\nWORKSPACE_NETWORK=host\n");
     char **environment = config_environment(config);
     size_t count = 0;
     bool workers = false;
@@ -380,7 +347,7 @@ START_TEST(children_get_what_differs)
     ck_assert(workers);
     ck_assert_uint_eq(count, 1); /* no secret */
     environ = environment;
-    struct config *again = config_load(NULL, NULL, &err);
+    struct config *again = config_load(NULL, NULL, &config_error);
     ck_assert_str_eq(again->token, "");
     ck_assert_int_eq(again->workers, 3);
     clearenv();
@@ -405,7 +372,8 @@ START_TEST(the_sample_is_the_committed_one)
 {
     _cleanup_buffer_ struct buffer sample = BUFFER_INIT, committed = BUFFER_INIT;
     config_describe(&sample);
-    ck_assert_int_eq(io_read_file(AT_FDCWD, "conf/workspace-fcgi.conf", 1 << 20, &committed, &err), 0);
+    ck_assert_int_eq(io_read_file(AT_FDCWD, "conf/workspace-fcgi.conf", 1 << 20, &committed, &config_error),
+                     0);
     ck_assert_msg(sample.length == committed.length &&
                       memcmp(sample.data, committed.data, sample.length) == 0,
                   "conf/workspace-fcgi.conf is not what `workspace-fcgi describe config` prints");
@@ -420,8 +388,8 @@ START_TEST(the_sample_can_be_loaded)
     char *text = xstrdup(buffer_text(&sample));
     for (char *at = text; (at = strstr(at, "#WORKSPACE_"));)
         *at = ' ';
-    struct config *config = load(text);
-    ck_assert_msg(config != NULL, "%s", err.message);
+    struct config *config = config_from(text);
+    ck_assert_msg(config != NULL, "%s", config_error.message);
     char **environment = config_environment(config);
     ck_assert_ptr_null(environment[0]);
     config_free_environment(environment);
@@ -431,20 +399,13 @@ START_TEST(the_sample_can_be_loaded)
 END_TEST
 
 /* ---- the owner of the state directory ---- */
-static struct config *load_for(const char *leaf, const char *text)
-{
-    struct config *config = load(text);
-    free(config->state_dir);
-    config->state_dir = xasprintf("%s/%s", scratch, leaf);
-    return config;
-}
 
 static int in_child(int (*run)(struct config *), const char *leaf, const char *text)
 {
     int status;
     pid_t pid = fork();
     if (pid == 0) {
-        struct config *config = load_for(leaf, text);
+        struct config *config = config_for(leaf, text);
         int result = run(config);
         config_free(config);
         _exit(result);
@@ -458,7 +419,7 @@ static int become_and_look(struct config *config)
 {
     struct stat st;
     if (mkdir(config->state_dir, 0750) < 0 || chown(config->state_dir, 12345, 54321) < 0 ||
-        config_become_owner(config, &err) < 0 || stat(config->state_dir, &st) < 0)
+        config_become_owner(config, &config_error) < 0 || stat(config->state_dir, &st) < 0)
         return 1;
     if (geteuid() == 0 || st.st_uid != geteuid() || st.st_gid != getegid() || setuid(0) == 0)
         return 2;
@@ -469,14 +430,16 @@ static int become_and_look(struct config *config)
 static int become_the_user(struct config *config)
 {
     const struct passwd *user = getpwnam("www-data");
-    if (mkdir(config->state_dir, 0755) < 0 || config_become_owner(config, &err) < 0)
+    if (mkdir(config->state_dir, 0755) < 0 || config_become_owner(config, &config_error) < 0)
         return 1;
     return geteuid() == user->pw_uid && getegid() == user->pw_gid && setuid(0) < 0 ? 0 : 2;
 }
 
 static int become_nobody_known(struct config *config)
 {
-    return config_become_owner(config, &err) < 0 && strstr(err.message, "no-such-user-here") ? 0 : 1;
+    return config_become_owner(config, &config_error) < 0 && strstr(config_error.message, "no-such-user-here")
+               ? 0
+               : 1;
 }
 
 START_TEST(root_becomes_the_owner)
@@ -492,174 +455,24 @@ START_TEST(root_becomes_the_owner)
 }
 END_TEST
 
-/* ---- tokens ---- */
-/* Runs cmd_token with its output in a file. */
-static int run_token(struct buffer *out, const char *const *arguments)
-{
-    char *argv[10] = { (char *)"token" };
-    int argc = 1;
-    for (; arguments[argc - 1]; argc++)
-        argv[argc] = (char *)arguments[argc - 1];
-    _cleanup_free_ char *path = xasprintf("%s/out", scratch);
-    fflush(stdout);
-    int status;
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct config *config = load_for("state", "");
-        if (!freopen(path, "w", stdout) || !freopen("/dev/null", "w", stderr))
-            _exit(99);
-        _exit(cmd_token(config, argc, argv));
-    }
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    buffer_free(out);
-    ck_assert_int_eq(io_read_file(AT_FDCWD, path, 1 << 20, out, &err), 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-/* A state directory of root's that is not empty is refused. */
-static void give_scratch(void)
-{
-    const struct passwd *user = getpwnam("www-data");
-    if (geteuid() == 0)
-        ck_assert_int_eq(chown(scratch, user->pw_uid, user->pw_gid), 0);
-}
-
-static void make_workspace(const char *id, const char *owner)
-{
-    _cleanup_free_ char *directory = xasprintf("%s/state", scratch);
-    ck_assert_int_eq(io_ensure_directory(directory, 0777, &err), 0);
-    struct state *state = state_open(directory, &err);
-    ck_assert_msg(state != NULL, "%s", err.message);
-    json_auto_t *record =
-        json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "workspace_id", id, "owner", owner, "state", "stopped");
-    ck_assert_msg(state_create_workspace(state, record, NULL, 10, 0, 0, NULL, &err) >= 0, "%s", err.message);
-    state_close(state);
-}
-
-START_TEST(a_token_for_no_workspace_of_its_principal_is_refused)
-{
-    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
-    const char *ws = "ws-0123456789abcdef0123456789abcdef";
-    give_scratch();
-    make_workspace(ws, "alice");
-    ck_assert_int_eq(run_token(&out, (const char *const[]){ "add", "bob", "--workspace", ws, NULL }), 1);
-    ws = "ws-00000000000000000000000000000000";
-    ck_assert_int_eq(run_token(&out, (const char *const[]){ "add", "alice", "--workspace", ws, NULL }), 1);
-    ck_assert_int_eq(run_token(&out, (const char *const[]){ "list", NULL }), 0);
-    ck_assert_uint_eq(out.length, 0);
-}
-END_TEST
-
-START_TEST(tokens_are_listed_in_order_and_columns)
-{
-    static const char *const names[] = { "zoe", "a-rather-long-name", "bob" };
-    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
-    give_scratch();
-    for (size_t i = 0; i < N_ELEMENTS(names); i++)
-        ck_assert_int_eq(run_token(&out, (const char *const[]){ "add", names[i], NULL }), 0);
-    ck_assert_int_eq(run_token(&out, (const char *const[]){ "list", NULL }), 0);
-    const char *text = buffer_text(&out), *header = strstr(text, "PRINCIPAL"), *a = strstr(text, names[1]),
-               *b = strstr(text, "bob"), *z = strstr(text, "zoe");
-    ck_assert_msg(header && a && b && z && header < a && a < b && b < z, "%s", text);
-    size_t width = strcspn(text, "\n") + 1, column = (size_t)(header - text);
-    ck_assert_int_eq(strncmp(strchr(text, '\n') + 1 + column, names[1], strlen(names[1])), 0);
-    ck_assert_uint_gt(width, column);
-}
-END_TEST
-
-START_TEST(a_token_is_shown_once_and_stored_hashed)
-{
-    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
-    char hash[ID_HASH_SIZE];
-    give_scratch();
-    make_workspace("ws-0123456789abcdef0123456789abcdef", "alice");
-    ck_assert_int_eq(
-        run_token(&out, (const char *const[]){ "add", "alice", "--scope", "read,admin", "--workspace",
-                                               "ws-0123456789abcdef0123456789abcdef", NULL }),
-        0);
-    char *token = xstrndup(out.data, strcspn(buffer_text(&out), "\n"));
-    ck_assert_int_eq(strncmp(token, "wsp_", 4), 0);
-    ck_assert_uint_ge(strlen(token), 47);
-    id_hash(token, strlen(token), hash);
-    _cleanup_free_ char *directory = xasprintf("%s/state", scratch);
-    struct state *state = state_open(directory, &err);
-    json_auto_t *record = NULL;
-    ck_assert_int_eq(state_find_token(state, hash, &record, &err), 0);
-    ck_assert_str_eq(json_string_value(json_object_get(record, "principal")), "alice");
-    ck_assert_str_eq(json_string_value(json_object_get(record, "workspace_id")),
-                     "ws-0123456789abcdef0123456789abcdef");
-    ck_assert_uint_eq(json_array_size(json_object_get(record, "scopes")), 2);
-    _cleanup_free_ char *text = json_dumps(record, 0), *data = xasprintf("%s/state/data.mdb", directory);
-    ck_assert_ptr_null(strstr(text, token + 4));
-    _cleanup_buffer_ struct buffer file = BUFFER_INIT;
-    ck_assert_int_eq(io_read_file(AT_FDCWD, data, 64 << 20, &file, &err), 0);
-    ck_assert_ptr_null(memmem(file.data, file.length, token + 4, strlen(token + 4)));
-    state_close(state);
-    const char *id = json_string_value(json_object_get(record, "id"));
-    ck_assert_int_eq(run_token(&out, (const char *const[]){ "list", NULL }), 0);
-    ck_assert_ptr_nonnull(strstr(buffer_text(&out), id));
-    ck_assert_int_eq(strncmp(buffer_text(&out), "ID  ", 4), 0);
-    ck_assert_ptr_nonnull(strstr(buffer_text(&out), "read,admin"));
-    ck_assert_int_eq(run_token(&out, (const char *const[]){ "revoke", id, NULL }), 0);
-    ck_assert_int_eq(run_token(&out, (const char *const[]){ "revoke", id, NULL }), 1);
-    ck_assert_int_eq(run_token(&out, (const char *const[]){ "list", NULL }), 0);
-    ck_assert_uint_eq(out.length, 0);
-    free(token);
-}
-END_TEST
-
-START_TEST(wrong_use_of_token_is_told)
-{
-    _cleanup_buffer_ struct buffer out = BUFFER_INIT;
-    give_scratch();
-    const char *const cases[][6] = {
-        { NULL },
-        { "steal", NULL },
-        { "add", NULL },
-        { "add", "", NULL },
-        { "add", "a b", NULL },
-        { "add", "a", "b", NULL },
-        { "add", "a", "--scope", NULL },
-        { "add", "a", "--scope", "", NULL },
-        { "add", "a", "--scope", "read,all", NULL },
-        { "add", "a", "--scope", "read,read", NULL },
-        { "add", "a", "--scope", "rea", NULL },
-        { "add", "a", "--workspace", "ws-1", NULL },
-        { "revoke", NULL },
-        { "revoke", "a", "b", NULL },
-        { "list", "x", NULL },
-    };
-    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-        ck_assert_msg(run_token(&out, cases[i]) == 2, "case %zu", i);
-        ck_assert_uint_eq(out.length, 0);
-    }
-}
-END_TEST
-
 int main(void)
 {
-    const TTest *const tests[] = {
-        defaults_are_complete,
-        rows_are_sound,
-        a_file_is_read,
-        a_comment_may_follow_a_value,
-        only_what_is_named_is_passed,
-        the_environment_wins_and_the_command_line_too,
-        old_names_are_taken_with_a_line,
-        every_problem_is_named_with_its_line,
-        what_has_no_effect_is_told,
-        a_setting_that_nobody_reads_says_so,
-        the_prefix_is_the_mount_or_the_urls_path,
-        hostile_files_are_refused,
-        children_get_what_differs,
-        secrets_are_known_by_all_their_names,
-        the_sample_is_the_committed_one,
-        the_sample_can_be_loaded,
-        root_becomes_the_owner,
-        a_token_for_no_workspace_of_its_principal_is_refused,
-        tokens_are_listed_in_order_and_columns,
-        a_token_is_shown_once_and_stored_hashed,
-        wrong_use_of_token_is_told,
-    };
-    return unit_run_tests("config", tests, N_ELEMENTS(tests), setup, teardown, 60);
+    const TTest *const tests[] = { defaults_are_complete,
+                                   rows_are_sound,
+                                   a_file_is_read,
+                                   a_comment_may_follow_a_value,
+                                   only_what_is_named_is_passed,
+                                   the_environment_wins_and_the_command_line_too,
+                                   old_names_are_taken_with_a_line,
+                                   every_problem_is_named_with_its_line,
+                                   what_has_no_effect_is_told,
+                                   a_setting_that_nobody_reads_says_so,
+                                   the_prefix_is_the_mount_or_the_urls_path,
+                                   hostile_files_are_refused,
+                                   children_get_what_differs,
+                                   secrets_are_known_by_all_their_names,
+                                   the_sample_is_the_committed_one,
+                                   the_sample_can_be_loaded,
+                                   root_becomes_the_owner };
+    return unit_run_tests("config", tests, N_ELEMENTS(tests), config_set_up, config_tear_down, 60);
 }
