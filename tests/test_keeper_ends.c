@@ -4,7 +4,6 @@
 #include "lib/base/process.h"
 #include "lib/keeper/lost.h"
 #include "tests/support/keeper_case.h"
-#include "tests/support/unit.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -356,14 +355,10 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    int status = house_main(argc, argv);
-    if (status >= 0)
-        return status;
-    setenv("HOUSE_QUIET", "1", 0);
     const TTest *const tests[] = {
         test_timeout, test_cancel,          test_tree_after_exit, test_idle,         test_absolute,
         test_extend,  test_stop_and_remove, test_goodbye,         test_sandbox_dies, test_after_the_sandbox,
         test_term,    test_killed,          test_memory_hog,
     };
-    return unit_run_tests("keeper ends", tests, N_ELEMENTS(tests), NULL, NULL, 60);
+    return house_run_tests(argc, argv, "keeper ends", tests, N_ELEMENTS(tests));
 }

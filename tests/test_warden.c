@@ -1,7 +1,6 @@
 /* The warden as a real process, with real keepers and sandboxes: starting, joining, back-off, its own end. */
 #include "lib/base/clock.h"
 #include "lib/warden/warden.h"
-#include "tests/support/unit.h"
 #include "tests/support/warden_case.h"
 
 #include <check.h>
@@ -186,11 +185,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    int status = house_main(argc, argv);
-    if (status >= 0)
-        return status;
-    setenv("HOUSE_QUIET", "1", 0);
     const TTest *const tests[] = { test_create,       test_same_key, test_too_many,  test_join,
                                    test_many_at_once, test_back_off, test_ends_alone };
-    return unit_run_tests("warden", tests, N_ELEMENTS(tests), NULL, NULL, 60);
+    return house_run_tests(argc, argv, "warden", tests, N_ELEMENTS(tests));
 }

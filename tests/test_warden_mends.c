@@ -1,7 +1,6 @@
 /* The warden as a real process: what it makes good where keepers, or wardens before it, died. */
 #include "lib/base/clock.h"
 #include "lib/keeper/lost.h"
-#include "tests/support/unit.h"
 #include "tests/support/warden_case.h"
 
 #include <check.h>
@@ -117,10 +116,6 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    int status = house_main(argc, argv);
-    if (status >= 0)
-        return status;
-    setenv("HOUSE_QUIET", "1", 0);
     const TTest *const tests[] = { test_mend, test_start_after_death, test_adopt, test_create_again };
-    return unit_run_tests("warden_mends", tests, N_ELEMENTS(tests), NULL, NULL, 60);
+    return house_run_tests(argc, argv, "warden_mends", tests, N_ELEMENTS(tests));
 }

@@ -3,7 +3,6 @@
 #include "lib/base/io.h"
 #include "lib/base/process.h"
 #include "lib/base/steady.h"
-#include "tests/support/unit.h"
 #include "tests/support/warden_case.h"
 
 #include <check.h>
@@ -272,11 +271,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    int status = house_main(argc, argv);
-    if (status >= 0)
-        return status;
-    setenv("HOUSE_QUIET", "1", 0);
     const TTest *const tests[] = { test_remove, test_remove_by_force, test_take_back,        test_remove_dead,
                                    test_sweep,  test_clock_jumps,     test_no_locks_are_left };
-    return unit_run_tests("warden_removes", tests, N_ELEMENTS(tests), NULL, NULL, 60);
+    return house_run_tests(argc, argv, "warden_removes", tests, N_ELEMENTS(tests));
 }

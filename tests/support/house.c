@@ -7,6 +7,7 @@
 #include "lib/base/process.h"
 #include "lib/keeper/keeper.h"
 #include "lib/warden/warden.h"
+#include "tests/support/unit.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -226,6 +227,15 @@ int house_main(int argc, char **argv)
     int status = run_as(argv[1], config, &a);
     config_free(config);
     return status;
+}
+
+int house_run_tests(int argc, char **argv, const char *name, const TTest *const *tests, size_t count)
+{
+    int status = house_main(argc, argv);
+    if (status >= 0)
+        return status;
+    setenv("HOUSE_QUIET", "1", 0);
+    return unit_run_tests(name, tests, count, NULL, NULL, 60);
 }
 
 /* ---- the house ---- */

@@ -9,6 +9,7 @@
 #include "lib/store/events.h"
 #include "lib/store/state.h"
 
+#include <check.h>
 #include <sys/types.h>
 
 struct house {
@@ -20,6 +21,8 @@ struct house {
 /* Call first in main: where the program was started as keep or warden, that runs and its exit status is
  * returned; else -1. */
 int house_main(int argc, char **argv);
+/* The whole of a main: that, then a suite of these tests, 60 s each, whose keepers are quiet. */
+int house_run_tests(int argc, char **argv, const char *name, const TTest *const *tests, size_t count);
 
 char *
 house_mount_point(void); /* a path that is unmounted and removed at the end of the program; caller frees */
