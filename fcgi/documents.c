@@ -93,15 +93,35 @@ static json_t *health(const char *prefix)
                      "gpt_actions_schema", prefix, "/action-openapi.json");
 }
 
-static const char privacy[] = "This gateway runs on a machine of its operator. It keeps what you send to a "
-                              "workspace (files, commands and their\n"
-                              "output) on that machine until the workspace is removed or the retention time "
-                              "in its settings has passed, so that\n"
-                              "you can read it again. It logs for each call the time, the operation, the "
-                              "ids, the status and the duration; never\n"
-                              "tokens, secrets, values of environment variables or output. It sends nothing "
-                              "to third parties but what your own\n"
-                              "commands send.\n";
+/* What is true of these settings. */
+static void append_privacy(const struct config *config, struct buffer *out)
+{
+    bool audited = strcmp(config->audit, "off") != 0;
+    buffer_append_text(
+        out, "This gateway runs on a machine of its operator. It keeps what you send to a workspace (files, "
+             "commands and their\n"
+             "output) on that machine until the workspace is removed or the retention time in its settings "
+             "has passed, so that\n"
+             "you can read it again. It logs for each call the time, the name of your token, the operation, "
+             "the ids, the status\n"
+             "and the duration.\n");
+    if (audited)
+        buffer_append_text(
+            out,
+            "Its operator's audit log also keeps your address and what you asked for: commands, paths and "
+            "patterns as you wrote\n"
+            "them, up to 200 characters each. A secret that you write into a command stands there too: give "
+            "it "
+            "as a variable\n"
+            "(env), of which names alone are kept.\n");
+    buffer_append_text(out, "Tokens, values of variables, contents of files and output are in no log.\n");
+    if (config->shared_packages_mib > 0 && strcmp(config->network, "none") != 0)
+        buffer_append_text(out, "Python packages that workspaces bring from the public index are asked for "
+                                "once more there, by name "
+                                "and version, to be\n"
+                                "shared by all: who works here can see which are used, but not by whom.\n");
+    buffer_append_text(out, "Nothing else goes to third parties but what your own commands send.\n");
+}
 
 static const char home_page[] =
     "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
@@ -160,8 +180,9 @@ static void reply_health(struct service *s, struct exchange *x)
 
 static void reply_privacy(struct service *s, struct exchange *x)
 {
-    (void)s;
-    reply_text(x, "text/plain; charset=utf-8", privacy);
+    _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+    append_privacy(s->config, &text);
+    reply_text(x, "text/plain; charset=utf-8", buffer_text(&text));
 }
 
 static void reply_actions(struct service *s, struct exchange *x)

@@ -57,10 +57,11 @@ START_TEST(line_ends_and_marks_are_left_as_they_are)
     const json_t *ret = file_read_lines("crlf", 0, 2);
     ck_assert_str_eq(ret_text(ret, "content"), "a\r\nb\r");
     ck_assert_int_eq(ret_number(ret, "total_lines"), 3);
+    ck_assert(ret_flag(ret, "no_final_newline"));
     folder_put_text("bom", "\xef\xbb\xbfhello\n");
     ret = file_read_lines("bom", 0, 1);
     ck_assert_str_eq(ret_text(ret, "content"), "hello");
-    ck_assert(ret_flag(ret, "bom"));
+    ck_assert(ret_flag(ret, "bom") && !ret_flag(ret, "no_final_newline"));
     folder_put("odd",
                "a\fb\vc\xc2\x85"
                "d\xe2\x80\xa8"
@@ -88,6 +89,8 @@ START_TEST(what_is_no_text_is_named)
     ret = file_read_lines("png", 0, 100);
     ck_assert_str_eq(ret_text(ret, "media_type"), "image/png");
     ck_assert_str_eq(ret_text(ret, "data_base64"), "iVBORw0KGgouLi4u");
+    ck_assert_int_eq(ret_number(ret, "total_lines"), 0);
+    ck_assert(!ret_flag(ret, "no_final_newline"));
     file_refused(file_message("read", "{s:s, s:i}", "path", "png", "max_size", 11), "MAX_READ_SIZE_BYTES");
 }
 END_TEST

@@ -270,6 +270,24 @@ START_TEST(documents_are_open)
 }
 END_TEST
 
+/* As the settings have it: what is not kept is not told of, and what is kept is. */
+START_TEST(privacy_is_what_the_settings_make_of_it)
+{
+    static const char *const settings[][3] = { { NULL },
+                                               { "WORKSPACE_AUDIT=off", NULL },
+                                               { "WORKSPACE_SHARED_PACKAGES_MIB=0", NULL } };
+    for (size_t i = 0; i < N_ELEMENTS(settings); i++) {
+        struct caller *c = caller_new(settings[i]);
+        struct sent *s = caller_send(c, "GET", "/privacy", NULL, NULL, 0);
+        const char *page = buffer_text(&s->body);
+        ck_assert_msg((strstr(page, "audit log also keeps your address") != NULL) == (i != 1), "%s", page);
+        ck_assert_msg((strstr(page, "asked for once more") != NULL) == (i != 2), "%s", page);
+        sent_free(s);
+        caller_free(c);
+    }
+}
+END_TEST
+
 START_TEST(host_names_the_server_on_loopback_only)
 {
     struct caller *c = caller_new(NULL);
@@ -340,6 +358,7 @@ int main(void)
     Suite *suite = suite_create("rest");
     TCase *pure = tcase_create("routes"), *served = tcase_create("served");
     tcase_add_loop_test(pure, routes_prefer_fixed_parts, 0, N_ELEMENTS(routings));
+    tcase_add_test(pure, privacy_is_what_the_settings_make_of_it);
     tcase_add_test(pure, host_names_the_server_on_loopback_only);
     tcase_add_test(pure, no_token_is_unavailable);
     tcase_add_test(pure, documents_name_the_mount);

@@ -18,8 +18,8 @@ static const struct field bash_params[] = {
       .format = &format_no_nul,
       .text = "Command for bash, run in /workspace unless workdir says else. It gets no input." },
     { "timeout", FIELD_INTEGER, .nullable = true, FIELD_RANGE(1, 86400),
-      .text = "Seconds after which the command and all that it started are killed; null = COMMAND_TIMEOUT "
-              "(60)." },
+      .text = "Seconds after which the command and all that it started are killed; null = 60, or what "
+              "the operator set as WORKSPACE_COMMAND_TIMEOUT." },
     ROW_WORKDIR,
     ROW_ENV,
     ROW_WAIT_FOR_END,

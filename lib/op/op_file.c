@@ -26,6 +26,8 @@ static const struct field read_result[] = {
     RESULT_INT("lines", "How many lines content has."),
     RESULT_INT("total_lines", "How many the file has."),
     RESULT_INT0("next_offset", "The offset to go on with; null at the end."),
+    RESULT_BOOL("no_final_newline",
+                "The file's last line ends without a newline, which content does not show."),
     RESULT_BOOL("line_cut", "The only line shown is longer than the answer may be, and was cut."),
     RESULT_INT("size", "Bytes of the file."),
     RESULT_TEXT("hash", "Of the whole file: sha256:... for if_match."),
@@ -36,7 +38,8 @@ static const struct field read_result[] = {
     RESULT_TEXT0("data_base64",
                  "An image's bytes; null where they are larger than max_bytes, and in MCP, which "
                  "has them in the content."),
-    RESULT_TEXT0("notice", "What was left out, and how to go on; null: nothing was."),
+    RESULT_TEXT0("notice",
+                 "What was left out and how to go on, or what content does not show; null: nothing."),
     FIELD_END,
 };
 
@@ -66,6 +69,8 @@ static json_t *read_notice(const json_t *kept)
                             total, (long long)integer_of(kept, "next_offset"));
     if (is_given(kept, "content_base64"))
         return json_string("[bytes that are not UTF-8 are shown as U+FFFD; content_base64 has them exactly]");
+    if (lines > 0 && offset + lines == total && is_true(kept, "no_final_newline"))
+        return json_string("[the last line ends without a newline]");
     return json_null();
 }
 
@@ -98,20 +103,11 @@ static void place_image(struct call *call)
 static int read_run(struct call *call, struct error *err)
 {
     static const struct file_member members[] = {
-        { "content", "\"\"" },
-        { "offset", "0" },
-        { "lines", "0" },
-        { "total_lines", "0" },
-        { "next_offset", "null" },
-        { "line_cut", "false" },
-        { "size", "0" },
-        { "hash", "\"\"" },
-        { "utf8", "true" },
-        { "bom", "false" },
-        { "content_base64", "null" },
-        { "media_type", "null" },
-        { "data_base64", "null" },
-        { NULL, NULL },
+        { "content", "\"\"" },    { "offset", "0" },         { "lines", "0" },
+        { "total_lines", "0" },   { "next_offset", "null" }, { "no_final_newline", "false" },
+        { "line_cut", "false" },  { "size", "0" },           { "hash", "\"\"" },
+        { "utf8", "true" },       { "bom", "false" },        { "content_base64", "null" },
+        { "media_type", "null" }, { "data_base64", "null" }, { NULL, NULL },
     };
     (void)err;
     call->result = file_result(call, members);
@@ -157,7 +153,8 @@ static const struct field write_params[] = {
     ROW_ITS_WORKSPACE,
     ROW_FILEPATH,
     { "content", FIELD_STRING, .required = true, .content = true,
-      .text = "The whole content; at most MAX_WRITE_SIZE_BYTES (5 MiB) as UTF-8." },
+      .text = "The whole content; 5 MiB at most as UTF-8, unless the operator set "
+              "WORKSPACE_MAX_WRITE_SIZE_BYTES." },
     { "create_only", FIELD_BOOLEAN, .dflt = "true",
       .text = "Refuse (409) where the file exists; false: replace it." },
     ROW_IF_MATCH,
@@ -184,7 +181,7 @@ static int write_check(const struct config *config, json_t *in, struct error *er
         return 0;
     return error_set(
         err, ERROR_TOO_LARGE,
-        "content has %zu bytes, more than MAX_WRITE_SIZE_BYTES (%lld): bytes of any size go up by "
+        "content has %zu bytes, more than WORKSPACE_MAX_WRITE_SIZE_BYTES (%lld): bytes of any size go up by "
         "PUT %s/api%s",
         length, (long long)config->max_write_size_bytes, config_prefix(config), op_upload_file.path);
 }

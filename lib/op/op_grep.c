@@ -28,7 +28,8 @@ static const struct field grep_params[] = {
       .text = "Leave out node_modules, .git, .venv, .venv_container, .mcp, __pycache__ and .ruff_cache." },
     { "max_per_file", FIELD_INTEGER, FIELD_RANGE(1, 1000), .dflt = "20",
       .text = "Matching lines of one file at most; more says where there were more." },
-    SEARCH_ROW_LIMIT("Matching lines at most; by default MAX_SEARCH_RESULTS (50)."),
+    SEARCH_ROW_LIMIT(
+        "Matching lines at most; null = 50, or what the operator set as WORKSPACE_MAX_SEARCH_RESULTS."),
     SEARCH_ROW_CURSOR,
     SEARCH_ROW_WAIT,
     ROW_MAX_BYTES,

@@ -79,7 +79,7 @@ static const struct field search_params[] = {
     { "pattern", FIELD_STRING, .required = true, FIELD_RANGE(1, SEARCH_PATTERN_CHARACTERS),
       .format = &format_no_nul, .text = "Which files: " SEARCH_GRAMMAR_TEXT },
     SEARCH_ROW_EXCLUDE,
-    SEARCH_ROW_LIMIT("Files at most; by default MAX_SEARCH_RESULTS (50)."),
+    SEARCH_ROW_LIMIT("Files at most; null = 50, or what the operator set as WORKSPACE_MAX_SEARCH_RESULTS."),
     SEARCH_ROW_CURSOR,
     SEARCH_ROW_WAIT,
     ROW_MAX_BYTES,

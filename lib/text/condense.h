@@ -2,9 +2,9 @@
  *
  * Redraws are folded and escape sequences removed (fold.h); passing tests, progress, install and build steps,
  * long listings and lines that differ from their neighbours in counters, times, sizes or paths alone
- * (varying.h) give way to one line that counts them. Whatever tells of a failure stays byte by byte with what belongs to it, and so does any
- * line whose shape is rare in this output; what is recognised stands in rows.c. The last line says what was
- * condensed.
+ * (varying.h) give way to one line that counts them. Whatever tells of a failure stays byte by byte with what
+ * belongs to it, and so does any line whose shape is rare in this output; what is recognised stands in
+ * rows.c. The last line says what was condensed.
  *
  * Pure: the same bytes give the same result. Memory: 20 MiB at most besides the result, however long the
  * input is. */

@@ -175,9 +175,9 @@ static json_t *basics(const struct reading *r, const char *shown)
     struct sha256 hash = r->hash;
     char text[SHA256_TEXT_SIZE];
     sha256_end(&hash, text);
-    json_t *ret =
-        json_pack("{s:I, s:s, s:I, s:b}", "size", (json_int_t)r->size, "hash", text, "total_lines",
-                  (json_int_t)(r->line + r->mid_line), "bom", content_mark(r->head, r->head_length) > 0);
+    json_t *ret = json_pack("{s:I, s:s, s:I, s:b, s:b}", "size", (json_int_t)r->size, "hash", text,
+                            "total_lines", (json_int_t)(r->line + r->mid_line), "no_final_newline",
+                            (int)r->mid_line, "bom", content_mark(r->head, r->head_length) > 0);
     names_put(ret, "path", shown, strlen(shown));
     return ret;
 }
@@ -219,8 +219,8 @@ static int image_answer(struct reading *r, const char *shown, const char *type, 
 {
     if (r->stat.st_size > max_size)
         return error_set(err, ERROR_TOO_LARGE,
-                         "'%.200s' is an image of %lld bytes, and MAX_READ_SIZE_BYTES is %lld", r->path,
-                         (long long)r->stat.st_size, (long long)max_size);
+                         "'%.200s' is an image of %lld bytes, and WORKSPACE_MAX_READ_SIZE_BYTES is %lld",
+                         r->path, (long long)r->stat.st_size, (long long)max_size);
     _cleanup_buffer_ struct buffer encoded = BUFFER_INIT;
     r->offset = 0;
     r->limit = 0;
@@ -231,6 +231,8 @@ static int image_answer(struct reading *r, const char *shown, const char *type, 
         return error_set(err, ERROR_CONFLICT, "'%.200s' grew while it was read: try again", r->path);
     buffer_append_base64(&encoded, r->text.data, r->text.length);
     *ret = basics(r, shown);
+    json_object_set_new(*ret, "total_lines", json_integer(0));
+    json_object_set_new(*ret, "no_final_newline", json_false());
     json_object_set_new(*ret, "media_type", json_string(type));
     json_object_set_new(*ret, "data_base64", json_string(buffer_text(&encoded)));
     return 0;
@@ -247,10 +249,11 @@ static int check_text(const struct reading *r, int64_t max_size, struct error *e
                          "command such as file or xxd",
                          r->path, binary, (long long)r->stat.st_size);
     if (r->limit <= 0 && r->stat.st_size > max_size)
-        return error_set(err, ERROR_TOO_LARGE,
-                         "'%.200s' has %lld bytes, more than MAX_READ_SIZE_BYTES (%lld): read it by offset "
-                         "and limit, or use grep, head and tail",
-                         r->path, (long long)r->stat.st_size, (long long)max_size);
+        return error_set(
+            err, ERROR_TOO_LARGE,
+            "'%.200s' has %lld bytes, more than WORKSPACE_MAX_READ_SIZE_BYTES (%lld): read it by offset "
+            "and limit, or use grep, head and tail",
+            r->path, (long long)r->stat.st_size, (long long)max_size);
     return 0;
 }
 
