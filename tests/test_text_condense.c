@@ -40,6 +40,38 @@ START_TEST(steps_that_end_well_are_no_tests)
 }
 END_TEST
 
+/* "@" is a number. A step that went wrong in its own line stays. */
+static const struct {
+    const char *step, *wrong;
+} steps[] = {
+    { "checking for header@.h... yes",
+      "checking for C compiler... ./configure: line 4242: gcc-99: command not found" },
+    { "checking for header@.h... yes",
+      "checking build system type... Invalid configuration foo-bar: machine foo not recognized" },
+    { "checking for header@.h... yes", "checking for sed... /usr/bin/sed9: No such file or directory" },
+    { "-- Detecting C@ - done", "-- Check for working C compiler: /usr/bin/cc - broken" },
+    { "go: downloading github.com/a/b@ v1.0.0",
+      "go: downloading github.com/x/y v1.2.3: dial tcp: connection refused" },
+    { "[INFO] Downloading from central: https://x/a@.jar",
+      "[INFO] Downloading from central: https://x/bad.jar failed: 403 Forbidden" },
+    { "Processing triggers for pkg@ (1.0) ...", "Processing triggers for libc-bin: failed: exit status 1" },
+    { "Setting up pkg@ (1.0) ...", "Setting up foo (1.0) ... chown: invalid user: foo" },
+    { "Collecting pkg@==1.0", "Collecting foo==9 ERROR: Could not find a version" },
+    { "test_@ (t.T) ... ok", "ERROR:root:could not connect to database ... ok" },
+};
+
+START_TEST(a_step_that_went_wrong_stays)
+{
+    _cleanup_buffer_ struct buffer raw = BUFFER_INIT;
+    _cleanup_condensed_ struct condensed c = { 0 };
+    add_times(&raw, steps[_i].step, 40);
+    buffer_printf(&raw, "%s\n", steps[_i].wrong);
+    add_times(&raw, steps[_i].step, 40);
+    const char *text = text_condense(&raw, &c);
+    ck_assert_msg(!c.unchanged && strstr(text, steps[_i].wrong), "%s", text);
+}
+END_TEST
+
 START_TEST(repeated_lines_are_counted)
 {
     _cleanup_buffer_ struct buffer raw = BUFFER_INIT;
@@ -179,5 +211,12 @@ int main(void)
                                    failures_are_never_counted,         short_runs_stay,
                                    redrawn_counters_are_no_new_errors, binary_output_is_left_unchanged,
                                    little_is_left_unchanged,           long_outputs_go_block_by_block };
-    return unit_run_tests("text_condense", tests, N_ELEMENTS(tests), NULL, NULL, 240);
+    Suite *s = suite_create("text_condense");
+    TCase *c = tcase_create("text_condense");
+    tcase_set_timeout(c, 240);
+    for (size_t i = 0; i < N_ELEMENTS(tests); i++)
+        tcase_add_test(c, tests[i]);
+    tcase_add_loop_test(c, a_step_that_went_wrong_stays, 0, N_ELEMENTS(steps));
+    suite_add_tcase(s, c);
+    return unit_run(s);
 }

@@ -99,6 +99,7 @@ struct scan {
     int candidates[CANDIDATES];
     size_t candidate_count, tokens, words, alnums;
     bool after_zero; /* the token before was 0, or no */
+    bool loud;       /* a word of failure stands in capitals */
 };
 
 static void shape_add(struct scan *s, uint64_t value)
@@ -150,6 +151,14 @@ static void raise_level(struct scan *s, enum line_level level)
     s->facts->level = level > s->facts->level ? level : s->facts->level;
 }
 
+static bool is_loud(const char *begin, const char *stop)
+{
+    for (const char *at = begin; at < stop; at++)
+        if (*at >= 'a')
+            return false;
+    return stop - begin > 3;
+}
+
 static void take_word(struct scan *s, uint32_t hash, const char *begin, const char *stop)
 {
     size_t length = (size_t)(stop - begin);
@@ -166,8 +175,10 @@ static void take_word(struct scan *s, uint32_t hash, const char *begin, const ch
     if (slot->row >= 0 && s->candidate_count < CANDIDATES)
         s->candidates[s->candidate_count++] = slot->row;
     if (slot->level != LEVEL_NOTHING && !is_embedded(s, begin, stop) && !s->after_zero &&
-        !is_zero_count(stop, s->end))
+        !is_zero_count(stop, s->end)) {
         raise_level(s, slot->level);
+        s->loud = s->loud || (slot->level == LEVEL_FAILURE && is_loud(begin, stop));
+    }
 }
 
 /* 10:30:00.25, 1,024, 3f2a91c0: one number. Returns its end. */
@@ -340,7 +351,9 @@ void recognise(const struct recogniser *r, const char *line, size_t length, stru
     ret->kind = row != NULL ? row->kind : feature_kind(line, length, s.tokens);
     if (row == NULL && ret->kind == KIND_PROGRESS && s.words >= TALKATIVE)
         ret->kind = KIND_PLAIN; /* a sentence was written over what is left of a bar */
-    ret->sure = row != NULL && row->trust == SURE;
+    /* Names of tests may say what they like; a step that tells of a failure had one. */
+    bool failed = ret->level == LEVEL_FAILURE && (ret->kind != KIND_PASS || s.loud);
+    ret->sure = row != NULL && row->trust == SURE && !failed;
     ret->loose = row != NULL && row->trust == LOOSE;
     if (ret->kind == KIND_FAILURE) {
         ret->kind = KIND_PLAIN;

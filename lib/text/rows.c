@@ -66,6 +66,11 @@ const size_t word_rows_count = N_ELEMENTS(word_rows);
 
 /* The order decides where two rows match. */
 const struct pattern_row pattern_rows[] = {
+    /* what a shell says, also behind an unfinished line */
+    { "found", "*: command not found", KIND_FAILURE, FAIR },
+    { "such", "*: No such file or directory", KIND_FAILURE, FAIR },
+    { "denied", "*: Permission denied", KIND_FAILURE, FAIR },
+    { "broken", "-- Check* - broken", KIND_FAILURE, FAIR },
     /* what failed, by marks */
     { "not", "not ok #*", KIND_FAILURE, FAIR },
     { NULL, "\u2715 *", KIND_FAILURE, FAIR },
