@@ -337,6 +337,8 @@ void screen_print(struct screen *s, uint32_t cell)
     if (s->x >= s->columns) {
         struct row *full = row_for_change(s, s->y);
         pad_to_cursor(s, full);
+        if (!full->wrapped && s->y + 1 < s->count)
+            row_rescue(s, s->y + 1); /* as the line that it was: it will look like the end of this one */
         full->wrapped = true;
         screen_line_feed(s);
         s->x = 0;
