@@ -1,5 +1,5 @@
 /* Hostile code in a sandbox: every attempt to get out of it, at its neighbours or at the gateway fails, harms
- * nobody else, and learns nothing. The attempts themselves are in hostile.c, compiled inside. */
+ * nobody else, and learns nothing. The attempts themselves are in hostile*.c, compiled inside. */
 #include "lib/base/buffer.h"
 #include "tests/support/inside.h"
 #include "tests/support/suite.h"

@@ -4,7 +4,7 @@
 
 #include "tests/support/instance.h"
 
-/* Compiles tests/http/NAME.c in the workspace, as ~/NAME. */
+/* Compiles tests/http/NAME*.c, with its headers, in the workspace, as ~/NAME. */
 void inside_compile(const struct instance *i, const char *ws, const char *name);
 /* Runs a command and demands its output. */
 void inside_expect(const struct instance *i, const char *ws, const char *command, const char *output);
