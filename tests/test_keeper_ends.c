@@ -169,6 +169,33 @@ START_TEST(test_extend)
 }
 END_TEST
 
+static const json_t *extended(json_t *answer, const char *member)
+{
+    const json_t *value = json_object_get(json_object_get(answer, "ret"), member);
+    ck_assert_ptr_nonnull(value);
+    return value;
+}
+
+/* What is left out stays, and the record tells what is in force. */
+START_TEST(test_extend_one_alone)
+{
+    live_begin(json_pack("{s:i, s:i}", "timeout_seconds", 500, "idle_timeout_seconds", 300), NULL);
+    json_auto_t *first = talk_call(live.talk, "extend", json_pack("{s:i}", "timeout_seconds", 2000));
+    int64_t expires_us = json_integer_value(extended(first, "expires_us"));
+    ck_assert_int_eq(json_integer_value(extended(first, "timeout_seconds")), 2000);
+    ck_assert_int_eq(json_integer_value(extended(first, "idle_timeout_seconds")), 300);
+    json_auto_t *second = talk_call(live.talk, "extend", json_pack("{s:i}", "idle_timeout_seconds", 70));
+    ck_assert_int_eq(json_integer_value(extended(second, "expires_us")), expires_us);
+    ck_assert_int_eq(json_integer_value(extended(second, "timeout_seconds")), 2000);
+    ck_assert_int_eq(json_integer_value(extended(second, "idle_timeout_seconds")), 70);
+    json_auto_t *third = talk_call(
+        live.talk, "extend", json_pack("{s:i, s:i}", "timeout_seconds", -1, "idle_timeout_seconds", -1));
+    ck_assert_int_eq(json_integer_value(extended(third, "timeout_seconds")), 500);
+    ck_assert(json_is_null(extended(third, "idle_timeout_seconds")));
+    live_end();
+}
+END_TEST
+
 START_TEST(test_stop_and_remove)
 {
     live_begin(NULL, NULL);
@@ -356,9 +383,10 @@ END_TEST
 int main(int argc, char **argv)
 {
     const TTest *const tests[] = {
-        test_timeout, test_cancel,          test_tree_after_exit, test_idle,         test_absolute,
-        test_extend,  test_stop_and_remove, test_goodbye,         test_sandbox_dies, test_after_the_sandbox,
-        test_term,    test_killed,          test_memory_hog,
+        test_timeout,  test_cancel,       test_tree_after_exit,   test_idle,
+        test_absolute, test_extend,       test_extend_one_alone,  test_stop_and_remove,
+        test_goodbye,  test_sandbox_dies, test_after_the_sandbox, test_term,
+        test_killed,   test_memory_hog,
     };
     return house_run_tests(argc, argv, "keeper ends", tests, N_ELEMENTS(tests));
 }

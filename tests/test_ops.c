@@ -318,6 +318,8 @@ static const struct {
     { "createRemoteWorkspace", "{\"tags\":{\"repo-path\":\"/x\"}}", ERROR_CONFLICT, "repo-path" },
     { "createRemoteWorkspace", "{\"environment_name\":\"main\"}", ERROR_NONE, "" },
     { "extendRemoteWorkspace", "{" WS ",\"idle_timeout_seconds\":null}", ERROR_NONE, "" },
+    { "extendRemoteWorkspace", "{" WS ",\"timeout_seconds\":null}", ERROR_NONE, "" },
+    { "extendRemoteWorkspace", "{" WS "}", ERROR_INVALID, "timeout_seconds, idle_timeout_seconds" },
     { "extendRemoteWorkspace", "{" WS ",\"idle_timeout_seconds\":0}", ERROR_VALIDATION, "at least 60" },
     { "extendRemoteWorkspace", "{" WS ",\"idle_timeout_seconds\":59}", ERROR_VALIDATION,
       "idle_timeout_seconds" },
@@ -401,11 +403,13 @@ START_TEST(test_unset)
                 *b = NULL;
 
     json_object_set_new(null, "idle_timeout_seconds", json_null());
+    json_object_set_new(null, "timeout_seconds", json_null());
     ck_assert_int_eq(field_check(rows, "body", NULL, without, &a, &err), 0);
     ck_assert_int_eq(field_check(rows, "body", NULL, null, &b, &err), 0);
     ck_assert_ptr_null(json_object_get(a, "idle_timeout_seconds"));
     ck_assert(json_is_null(json_object_get(b, "idle_timeout_seconds")));
-    ck_assert(json_is_null(json_object_get(a, "timeout_seconds")));
+    ck_assert_ptr_null(json_object_get(a, "timeout_seconds"));
+    ck_assert(json_is_null(json_object_get(b, "timeout_seconds")));
     json_auto_t *schema = field_row_schema(field_find(rows, "idle_timeout_seconds"));
     ck_assert_ptr_null(json_object_get(schema, "default"));
 }

@@ -86,8 +86,8 @@ struct watch_request {
 int keeper_watch_start(struct keeper_call *call, const struct watch_request *request, struct error *err);
 /* Ends it; of one that has ended nothing. ERROR_NOT_FOUND. */
 int keeper_watch_cancel(struct keeper *k, const char *watch_id, struct error *err);
-/* New deadlines from now. timeout_s: 0 = as the spec says; idle_timeout_s: 0 = as it is, -1 = none. Returns
- * the new record. */
+/* New deadlines from now, until the workspace stops. 0 = as it is; timeout_s: -1 = as the spec says;
+ * idle_timeout_s: -1 = none. Returns the new record. */
 int keeper_extend(struct keeper *k, int64_t timeout_s, int64_t idle_timeout_s, json_t **ret,
                   struct error *err);
 /* Ends the sandbox, writes the last events and the record, answers the call (record, with returncode), and

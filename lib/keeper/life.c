@@ -14,9 +14,13 @@ static int64_t spec_seconds(const struct keeper *k, const char *name)
     return spec_integer(k->record, name, 0);
 }
 
-static void set_deadlines(struct keeper *k, int64_t timeout_s, int64_t idle_s)
+static void set_absolute(struct keeper *k, int64_t timeout_s)
 {
     k->absolute_ms = timeout_s > 0 ? clock_boottime_ms() + timeout_s * 1000 : INT64_MAX;
+}
+
+static void set_idle(struct keeper *k, int64_t idle_s)
+{
     k->idle_s = idle_s;
     life_active(k);
 }
@@ -36,7 +40,8 @@ void life_begin(struct keeper *k)
     json_auto_t *clock = NULL;
     state_get_clock(k->state, &clock);
     steady_from_json(&k->clock, clock);
-    set_deadlines(k, spec_seconds(k, "timeout_seconds"), spec_seconds(k, "idle_timeout_seconds"));
+    set_absolute(k, spec_seconds(k, "timeout_seconds"));
+    set_idle(k, spec_seconds(k, "idle_timeout_seconds"));
 }
 
 void life_active(struct keeper *k)
@@ -53,14 +58,20 @@ static int64_t idle_deadline(const struct keeper *k)
 int keeper_extend(struct keeper *k, int64_t timeout_s, int64_t idle_timeout_s, json_t **ret,
                   struct error *err)
 {
-    int64_t timeout = timeout_s > 0 ? timeout_s : spec_seconds(k, "timeout_seconds");
+    int64_t timeout = timeout_s < 0 ? spec_seconds(k, "timeout_seconds") : timeout_s;
     int64_t idle = idle_timeout_s > 0 ? idle_timeout_s : idle_timeout_s < 0 ? 0 : k->idle_s;
-    int64_t expires_us = timeout > 0 ? clock_wall_us() + timeout * 1000000 : 0;
-    json_t *changes =
-        json_pack("{s:I, s:I}", "expires_us", (json_int_t)expires_us, "used_us", (json_int_t)clock_wall_us());
+    int64_t now = clock_wall_us();
+    json_t *changes = json_pack("{s:I, s:o}", "used_us", (json_int_t)now, "idle_timeout_seconds",
+                                idle > 0 ? json_integer(idle) : json_null());
+    if (timeout_s != 0) {
+        json_object_set_new(changes, "expires_us", json_integer(timeout > 0 ? now + timeout * 1000000 : 0));
+        json_object_set_new(changes, "timeout_seconds", timeout > 0 ? json_integer(timeout) : json_null());
+    }
     if (keeper_patch(k, changes, err) < 0)
         return -1;
-    set_deadlines(k, timeout, idle);
+    if (timeout_s != 0)
+        set_absolute(k, timeout);
+    set_idle(k, idle);
     *ret = json_incref(k->record);
     return 0;
 }

@@ -274,10 +274,14 @@ static int record_running(struct keeper *k, json_t *handle, struct error *err)
                                 "started_us", (json_int_t)now, "used_us", (json_int_t)now, "expires_us",
                                 (json_int_t)(timeout_s > 0 ? now + timeout_s * 1000000 : 0));
     json_t *sandbox_id = json_object_get(handle, "sandbox_id");
+    const json_t *spec = json_object_get(k->record, "spec");
     if (changes != NULL && json_is_string(sandbox_id)) /* a driver that has ids of its own */
         json_object_set(changes, "sandbox_id", sandbox_id);
-    if (changes != NULL)
+    if (changes != NULL) {
         json_object_set_new(changes, "capabilities", k->driver->capabilities(k->config, k->sandbox));
+        json_object_set(changes, "timeout_seconds", json_object_get(spec, "timeout_seconds"));
+        json_object_set(changes, "idle_timeout_seconds", json_object_get(spec, "idle_timeout_seconds"));
+    }
     return keeper_patch(k, changes, err);
 }
 

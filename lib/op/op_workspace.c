@@ -254,28 +254,41 @@ const struct op op_stop_workspace = {
 
 static const struct field extend_params[] = {
     ROW_WORKSPACE_ID,
-    { "timeout_seconds", FIELD_INTEGER, .nullable = true, FIELD_RANGE(60, 86400),
-      .text = "Stop this long after now; null = as long as its creation said." },
+    { "timeout_seconds", FIELD_INTEGER, .nullable = true, .unset = true, FIELD_RANGE(60, 86400),
+      .text = "Stop this long after now; null = as long after now as its creation said; left out = when it "
+              "would have stopped." },
     { "idle_timeout_seconds", FIELD_INTEGER, .nullable = true, .unset = true, FIELD_RANGE(60, 86400),
       .text = "From now on, stop after this long without a request or a running command; null = never for "
               "that reason; left out = as before." },
     FIELD_END,
 };
 static const struct field extend_result[] = {
-    RESULT_WORKSPACE_ID,
-    RESULT_SANDBOX_ID,
-    RESULT_RUNNING,
-    RESULT_STATE,
-    RESULT_TEXT0("expires_at", "When it stops now."),
+    RESULT_WORKSPACE_ID, RESULT_SANDBOX_ID, RESULT_RUNNING,
+    RESULT_STATE,        RESULT_TIMEOUTS,   RESULT_TEXT0("expires_at", "When it stops now."),
     FIELD_END,
 };
 
+static int extend_check(const struct config *config, json_t *in, struct error *err)
+{
+    (void)config;
+    if (json_object_get(in, "timeout_seconds") || json_object_get(in, "idle_timeout_seconds"))
+        return 0;
+    return error_set(err, ERROR_INVALID,
+                     "nothing to set: timeout_seconds, idle_timeout_seconds or both are needed");
+}
+
+/* 0 = left out, -1 = null. */
+static int64_t seconds_given(const json_t *in, const char *name)
+{
+    const json_t *given = json_object_get(in, name);
+
+    return !given ? 0 : json_is_null(given) ? -1 : json_integer_value(given);
+}
+
 static int extend_keep(struct keeper_call *call, const json_t *in, json_t **ret, struct error *err)
 {
-    const json_t *given = json_object_get(in, "idle_timeout_seconds");
-    int64_t idle = !given ? 0 : json_is_null(given) ? -1 : json_integer_value(given);
-
-    return keeper_extend(keeper_of(call), integer_of(in, "timeout_seconds"), idle, ret, err);
+    return keeper_extend(keeper_of(call), seconds_given(in, "timeout_seconds"),
+                         seconds_given(in, "idle_timeout_seconds"), ret, err);
 }
 
 static int extend_run(struct call *call, struct error *err)
@@ -285,6 +298,7 @@ static int extend_run(struct call *call, struct error *err)
     view_add_identity(call->result, call->kept);
     json_object_set_new(call->result, "running", json_boolean(view_is_running(call->kept)));
     view_copy(call->result, "state", call->kept, "state");
+    view_add_timeouts(call->result, call->kept);
     view_add_expiry(call->result, call->kept);
     return OP_DONE;
 }
@@ -299,11 +313,12 @@ const struct op op_extend_workspace = {
     .summary = "Set anew how long a running workspace may go on.",
     .description =
         "Call it while work goes on and expires_at comes near: also a running command ends at that "
-        "time. The new time counts from now, so it may also be shorter. Refused (409) where the workspace is "
-        "stopped: the next command or call on files starts it, for as long as its creation said.",
+        "time. A new time counts from now, so it may also be shorter; what is left out stays. Refused (409) "
+        "where the workspace is stopped: every start takes the times of its creation again.",
     .params = extend_params,
     .result = extend_result,
     .flags = OP_ON_WORKSPACE,
+    .check = extend_check,
     .keep = extend_keep,
     .run = extend_run,
 };

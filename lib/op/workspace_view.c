@@ -13,9 +13,7 @@ const struct field workspace_limits_rows[] = {
     RESULT_INT0("memory_mib", "Memory to count on."),
     RESULT_INT0("memory_limit_mib", "Memory at most; null = no limit."),
     RESULT_INT("processes", "Processes at most."),
-    RESULT_INT0("timeout_seconds", "Stops this long after its start."),
-    RESULT_INT0("idle_timeout_seconds",
-                "Stops after this long without activity; null = never for that reason."),
+    RESULT_TIMEOUTS,
     RESULT_BOOL("block_network", "No network at all."),
     FIELD_END,
 };
@@ -60,16 +58,26 @@ void view_add_basics(json_t *to, const json_t *record)
     view_add_expiry(to, record);
 }
 
+/* What stopped starts anew with its creation's; a record of an earlier version tells nothing else. */
+void view_add_timeouts(json_t *to, const json_t *record)
+{
+    static const char *const names[] = { "timeout_seconds", "idle_timeout_seconds" };
+    const json_t *spec = json_object_get(record, "spec");
+
+    for (size_t i = 0; i < N_ELEMENTS(names); i++)
+        view_copy(to, names[i], view_is_running(record) && json_object_get(record, names[i]) ? record : spec,
+                  names[i]);
+}
+
 void view_add_limits(json_t *to, const struct config *config, const json_t *record)
 {
-    static const char *const names[] = {
-        "cpu", "cpu_limit", "memory_mib", "memory_limit_mib", "timeout_seconds", "idle_timeout_seconds"
-    };
+    static const char *const names[] = { "cpu", "cpu_limit", "memory_mib", "memory_limit_mib" };
     const json_t *spec = json_object_get(record, "spec");
     json_t *limits = json_object();
 
     for (size_t i = 0; i < N_ELEMENTS(names); i++)
         view_copy(limits, names[i], spec, names[i]);
+    view_add_timeouts(limits, record);
     json_object_set_new(limits, "processes", json_integer(config->processes));
     json_object_set_new(limits, "block_network", json_boolean(is_true(spec, "block_network")));
     json_object_set_new(to, "limits", limits);

@@ -20,6 +20,11 @@ extern const struct field workspace_limits_rows[];
             .required = true, .choices = workspace_states,                                                   \
             .text = "A stopped workspace has its files and starts with the next command or call on files."   \
     }
+#define RESULT_TIMEOUTS                                                                                      \
+    RESULT_INT0("timeout_seconds", "In force: stops this long after its start, or after it was extended; "   \
+                                   "expires_at says when."),                                                 \
+        RESULT_INT0("idle_timeout_seconds",                                                                  \
+                    "In force: stops after this long without activity; null = never for that reason.")
 #define RESULT_BASICS                                                                                        \
     RESULT_TEXT0("name", "Name to recognise it by."), RESULT_STATE,                                          \
         RESULT_TEXT("created_at", "When it was made."),                                                      \
@@ -41,6 +46,7 @@ void view_add_identity(json_t *to, const json_t *record);
 void view_add_expiry(json_t *to, const json_t *record);
 void view_add_basics(json_t *to, const json_t *record);                              /* RESULT_BASICS */
 void view_add_limits(json_t *to, const struct config *config, const json_t *record); /* RESULT_LIMITS */
+void view_add_timeouts(json_t *to, const json_t *record);                            /* RESULT_TIMEOUTS */
 json_t *view_own_tags(const char *workspace_id); /* the gateway's, a new reference */
 
 #endif

@@ -178,6 +178,23 @@ START_TEST(a_killed_master_comes_back)
 }
 END_TEST
 
+static int64_t number_of(const json_t *object, const char *member)
+{
+    const json_t *value = json_object_get(object, member);
+    ck_assert_msg(json_is_integer(value), "%s is no number", member);
+    return json_integer_value(value);
+}
+
+static void check_limits(int64_t timeout_s, int64_t idle_s)
+{
+    char path[128];
+    snprintf(path, sizeof path, "/api/workspaces/%s", ws);
+    json_auto_t *seen = api(the, 200, "GET", path, NULL);
+    const json_t *limits = json_object_get(seen, "limits");
+    ck_assert_int_eq(number_of(limits, "timeout_seconds"), timeout_s);
+    ck_assert_int_eq(number_of(limits, "idle_timeout_seconds"), idle_s);
+}
+
 START_TEST(idle_and_absolute_timeouts_stop_and_the_next_command_starts)
 {
     char path[128];
@@ -200,6 +217,18 @@ START_TEST(idle_and_absolute_timeouts_stop_and_the_next_command_starts)
     snprintf(path, sizeof path, "/api/workspaces/%s/extend", ws);
     json_auto_t *extended = api(the, 200, "POST", path, make_json("{s:i}", "timeout_seconds", 7200));
     ck_assert(json_is_string(json_object_get(extended, "expires_at")));
+    ck_assert_int_eq(number_of(extended, "timeout_seconds"), 7200);
+    json_auto_t *idle = api(the, 200, "POST", path, make_json("{s:i}", "idle_timeout_seconds", 1234));
+    ck_assert_str_eq(member_text(idle, "expires_at"), member_text(extended, "expires_at"));
+    ck_assert_int_eq(number_of(idle, "idle_timeout_seconds"), 1234);
+    json_decref(api(the, 400, "POST", path, json_object()));
+    check_limits(7200, 1234);
+    snprintf(path, sizeof path, "/api/workspaces/%s/stop", ws);
+    json_decref(api(the, 200, "POST", path, NULL));
+    check_limits(3600, 900); /* of the next start */
+    exec_run_command(the, ws, "true", &log);
+    exec_log_clear(&log);
+    check_limits(3600, 900);
 }
 END_TEST
 
