@@ -329,11 +329,15 @@ static const struct check {
     { "store", doctor_store },
 };
 
+/* Paths are among it, of whatever name. */
 static void print_finding(const char *name, const struct finding *f)
 {
-    printf("%-5s %-16s %s\n", level_names[f->level], name, f->text);
+    _cleanup_buffer_ struct buffer text = BUFFER_INIT, cure = BUFFER_INIT;
+    buffer_append_shown_text(&text, f->text, strlen(f->text));
+    buffer_append_shown_text(&cure, f->cure, strlen(f->cure));
+    printf("%-5s %-16s %s\n", level_names[f->level], name, buffer_text(&text));
     if (*f->cure)
-        printf("%-5s %-16s cure: %s\n", "", "", f->cure);
+        printf("%-5s %-16s cure: %s\n", "", "", buffer_text(&cure));
 }
 
 static json_t *finding_to_json(const char *name, const struct finding *f)

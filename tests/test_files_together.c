@@ -148,6 +148,115 @@ START_TEST(no_command_holds_a_turn)
 }
 END_TEST
 
+/* ---- what a command changes meanwhile ---- */
+
+/* p and d are a folder, a file, a link, a FIFO, a socket or nothing, and hardly the same for a moment. */
+static const char changes[] = "exec python3 -uc '\n"
+                              "import itertools, os, socket\n"
+                              "print(\"go\")\n"
+                              "def folder(p): os.makedirs(p + \"/q/r\"); open(p + \"/q/f\", \"w\").close(); "
+                              "open(p + \"/f\", \"w\").close()\n"
+                              "def file(p): open(p, \"w\").write(\"a: 1\\n\")\n"
+                              "def link(p): os.symlink(\"d\" if p == \"p\" else \"nowhere\", p)\n"
+                              "def sock(p): socket.socket(socket.AF_UNIX).bind(p)\n"
+                              "kinds = [folder, file, link, folder, os.mkfifo, sock]\n"
+                              "for n in itertools.count():\n"
+                              "    p = \"pd\"[n // 2 % 2]\n"
+                              "    try: os.rename(p, \"old%d\" % n)\n"
+                              "    except OSError: pass\n"
+                              "    try: kinds[n // 4 % len(kinds)](p)\n"
+                              "    except OSError: pass\n"
+                              "    if n % 100 == 0: os.system(\"rm -rf old*\")\n"
+                              "'";
+
+static struct peer_exec *begin_one(int which)
+{
+    static const char *const paths[] = { "p", "p/f", "p/q/r/s", "d/q/f" };
+    const char *path = paths[which / 12 % 4];
+    switch (which % 12) {
+    case 0:
+    case 1:
+        return file_begin(file_message("remove", "{s:s, s:b}", "path", path, "recursive", which % 12));
+    case 2:
+        return file_begin(file_message("mkdir", "{s:s, s:b}", "path", path, "create_parents", 1));
+    case 3:
+        return file_begin(
+            file_message("move", "{s:s, s:s, s:b}", "source", path, "destination", "d/x", "overwrite", 1));
+    case 4:
+        return file_begin(file_message("move", "{s:s, s:s}", "source", "d", "destination", path));
+    case 5:
+    case 6:
+        return file_begin(file_message(which % 12 == 5 ? "write" : "upload", "{s:s, s:b, s:i}", "path", path,
+                                       "create_only", 0, "length", 5));
+    case 7:
+        return file_begin(
+            file_message("edit", "{s:s, s:[{s:s, s:s}]}", "path", path, "edits", "old", "1", "new", "2"));
+    case 8:
+        return file_begin(file_message("read", "{s:s}", "path", path));
+    case 9:
+        return file_begin(file_message("list", "{s:s}", "path", path));
+    case 10:
+        return file_begin(file_message("search", "{s:s}", "pattern", "p/**"));
+    default:
+        return file_begin(file_message("download", "{s:s}", "path", path));
+    }
+}
+
+static void expect_a_fair_answer(int which, struct peer_exec *call)
+{
+    static const int fair[] = { ERROR_NONE, ERROR_INVALID, ERROR_NOT_FOUND, ERROR_CONFLICT,
+                                ERROR_PRECONDITION };
+    const json_t *error = json_object_get(file_finish(call), "error");
+    int code = (int)json_integer_value(json_object_get(error, "code"));
+    for (size_t i = 0; i < N_ELEMENTS(fair); i++)
+        if (fair[i] == code)
+            return;
+    ck_abort_msg("call %d: %d %s", which, code, json_string_value(json_object_get(error, "message")));
+}
+
+START_TEST(no_change_meanwhile_is_our_fault)
+{
+    enum { SECONDS = 8 };
+    struct peer_exec *changer = peer_run(peer, changes, "{}");
+    ck_assert(peer_until(peer, changer->out[1].length > 0, 10000));
+    int64_t until = clock_boottime_ms() + SECONDS * 1000;
+    for (int which = 0; clock_boottime_ms() < until; which += 6) {
+        struct peer_exec *calls[6];
+        for (int i = 0; i < 6; i++) {
+            calls[i] = begin_one(which + i);
+            if ((which + i) % 12 == 5 || (which + i) % 12 == 6)
+                peer_input(peer, calls[i], "a: 1\n", 5, true);
+        }
+        for (int i = 0; i < 6; i++)
+            expect_a_fair_answer(which + i, calls[i]);
+    }
+    ck_assert(!changer->closed);
+}
+END_TEST
+
+/* As rm -r does, it goes: whatever the name stands for at that moment. */
+START_TEST(what_changes_is_removed)
+{
+    enum { SECONDS = 6 };
+    int gone = 0, conflicts = 0, missing = 0;
+    struct peer_exec *changer = peer_run(peer, changes, "{}");
+    ck_assert(peer_until(peer, changer->out[1].length > 0, 10000));
+    for (int64_t until = clock_boottime_ms() + SECONDS * 1000; clock_boottime_ms() < until;) {
+        struct peer_exec *call =
+            file_begin(file_message("remove", "{s:s, s:b}", "path", "p", "recursive", 1));
+        int code = code_of(call);
+        ck_assert_msg(code == 0 || code == ERROR_CONFLICT || code == ERROR_NOT_FOUND, "%d %s", code,
+                      file_refusal(call->reply));
+        gone += code == 0;
+        conflicts += code == ERROR_CONFLICT;
+        missing += code == ERROR_NOT_FOUND;
+    }
+    printf("%d gone, %d missing, %d conflicts\n", gone, missing, conflicts);
+    ck_assert_int_gt(gone, 10);
+    ck_assert_int_lt(conflicts, gone / 10 + 1);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -156,6 +265,8 @@ int main(void)
         no_edit_that_was_answered_is_missing,
         one_hash_lets_one_edit_through,
         no_command_holds_a_turn,
+        no_change_meanwhile_is_our_fault,
+        what_changes_is_removed,
     };
     return unit_run_tests("files together", tests, N_ELEMENTS(tests), files_set_up, files_tear_down, 120);
 }

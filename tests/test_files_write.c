@@ -225,6 +225,84 @@ START_TEST(broken_syntax_is_not_written)
 }
 END_TEST
 
+/* ---- contents that are hard to judge ---- */
+
+static void append_many(struct buffer *content, const char *format, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const char *number = strchr(format, '#');
+        buffer_append(content, format, (size_t)(number - format));
+        buffer_append_i64(content, i);
+        buffer_append_text(content, number + 1);
+    }
+}
+
+/* Written all the same, and soon. */
+static const json_t *judged(const char *path, const struct buffer *content)
+{
+    int64_t begun = clock_boottime_ms();
+    const json_t *reply = file_write_reply(
+        content->data, content->length,
+        file_message("write", "{s:s, s:b, s:i}", "path", path, "validate", 1, "max_size", 64 << 20));
+    int64_t took = clock_boottime_ms() - begun;
+    const json_t *ret = json_object_get(reply, "ret");
+    ck_assert_msg(ret != NULL, "%s", file_refusal(reply));
+    ck_assert_msg(took < 14000, "%s took %lld ms", path, (long long)took);
+    return ret;
+}
+
+/* libyaml compares each directive with all before it, which takes a minute for these. */
+START_TEST(a_judge_has_a_deadline)
+{
+    _cleanup_buffer_ struct buffer content = BUFFER_INIT;
+    append_many(&content, "%TAG !a#! x:\n", 250000);
+    buffer_append_text(&content, "---\na: 2\n");
+    const json_t *ret = judged("t.yaml", &content);
+    ck_assert_str_eq(ret_text(ret, "validated"), "skipped");
+    ck_assert_msg(strstr(ret_text(ret, "validation"), "8 seconds") != NULL, "%s",
+                  ret_text(ret, "validation"));
+    ck_assert_int_eq(ret_number(ret, "size"), (long long)content.length);
+}
+END_TEST
+
+START_TEST(a_judge_has_so_much_memory)
+{
+    _cleanup_buffer_ struct buffer content = BUFFER_INIT;
+    buffer_append_char(&content, '[');
+    while (content.length < 24 << 20)
+        buffer_append_text(&content, "[],");
+    buffer_append_text(&content, "1]");
+    const json_t *ret = judged("t.json", &content);
+    ck_assert_str_eq(ret_text(ret, "validated"), "skipped");
+    ck_assert_msg(strstr(ret_text(ret, "validation"), "memory") != NULL, "%s", ret_text(ret, "validation"));
+}
+END_TEST
+
+/* What is many and harmless is judged. */
+START_TEST(many_names_are_judged)
+{
+    static const struct {
+        const char *path, *begin, *piece, *end;
+    } rows[] = {
+        { "anchors.yaml", "", "- &a# x\n", "" },
+        { "aliases.yaml", "- &b x\n", "- [*b, #]\n", "" },
+        { "keys.yaml", "", "k#: 1\n", "" },
+        { "same.json", "{", "\"k\": #, ", "\"k\": 1}" },
+        { "keys.json", "{", "\"k#\": 1, ", "\"k\": 1}" },
+        { "lines.jsonl", "", "{\"k\": #}\n", "" },
+    };
+    for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+        _cleanup_buffer_ struct buffer content = BUFFER_INIT;
+        buffer_append_text(&content, rows[i].begin);
+        append_many(&content, rows[i].piece, 200000);
+        buffer_append_text(&content, rows[i].end);
+        const json_t *ret = judged(rows[i].path, &content);
+        ck_assert_msg(strcmp(ret_text(ret, "validated"), "true") == 0, "%s: %s", rows[i].path,
+                      ret_text(ret, "validation"));
+    }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -236,6 +314,9 @@ int main(void)
         a_full_disk_changes_nothing,
         an_edit_changes_what_it_names_and_nothing_else,
         broken_syntax_is_not_written,
+        a_judge_has_a_deadline,
+        a_judge_has_so_much_memory,
+        many_names_are_judged,
     };
     return unit_run_tests("files write", tests, N_ELEMENTS(tests), files_set_up, files_tear_down, 120);
 }

@@ -183,6 +183,7 @@ static const struct sample asked[] = {
     { "a.toml", B("a = 1\nb = \"\xC3\xA9"), SYNTAX_INVALID, 2, 7, "TOML parse error: " },
     { "a.toml", B("a = 1\nb = \"\xFF\"\n"), SYNTAX_INVALID, 2, 0, "not UTF-8" },
     { "a.toml", B("a = {{ b }}\n"), SKIPPED("template") },
+    { "a.toml", B("a = 2020-02-30\n"), SYNTAX_INVALID, 1, 5, "Invalid date" },
 };
 
 START_TEST(judged_by_python)
@@ -194,6 +195,20 @@ START_TEST(judged_by_python)
     struct stat st;
     snprintf(ran, sizeof(ran), "%s/ran", scratch);
     ck_assert_int_lt(stat(ran, &st), 0); /* nothing of the content was run */
+}
+END_TEST
+
+/* More digits than python3 takes: the grammar has them. */
+START_TEST(a_long_number_is_told_as_such)
+{
+    _cleanup_buffer_ struct buffer content = BUFFER_INIT;
+    struct syntax_verdict verdict;
+    buffer_append_text(&content, "a = ");
+    for (int i = 0; i < 5000; i++)
+        buffer_append_char(&content, '7');
+    judge_by_program("a.toml", (struct bytes){ content.data, content.length }, &verdict);
+    ck_assert_int_eq(verdict.outcome, SYNTAX_SKIPPED);
+    ck_assert_msg(strstr(verdict.message, "tomllib cannot read it: ") != NULL, "%s", verdict.message);
 }
 END_TEST
 
@@ -332,6 +347,7 @@ int main(void)
     tcase_add_checked_fixture(cases, scratch_make, scratch_remove);
     tcase_add_loop_test(cases, judged_here, 0, (int)N_ELEMENTS(samples));
     tcase_add_loop_test(cases, judged_by_python, 0, (int)N_ELEMENTS(asked));
+    tcase_add_test(cases, a_long_number_is_told_as_such);
     tcase_add_test(cases, python_is_on_its_own);
     tcase_add_test(cases, answers_are_hostile);
     tcase_add_test(cases, nothing_may_be_null);

@@ -39,13 +39,15 @@ int notify_level_of(const struct rpc_message *m, enum notify_level *ret, struct 
 static bool tell(struct buffer *out, enum notify_level least, enum notify_level level, const struct op *op,
                  const char *message)
 {
+    _cleanup_buffer_ struct buffer shown = BUFFER_INIT;
     if (least == NOTIFY_NONE || level < least)
         return false;
+    buffer_append_shown_text(&shown, message, strlen(message));
     buffer_printf(out,
                   "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"%s\","
                   "\"logger\":\"" WORKSPACE_NAME "\",\"data\":{\"tool\":\"%s\",\"msg\":\"",
                   level_names[level], op->tool);
-    buffer_append_json(out, message, strlen(message));
+    buffer_append_json(out, buffer_text(&shown), shown.length);
     buffer_append_text(out, "\"}}}");
     return true;
 }

@@ -198,12 +198,19 @@ void mcp_append_call_result(struct buffer *out, const struct op *op, enum era er
     buffer_append_text(out, failed ? ",\"isError\":true}" : ",\"isError\":false}");
 }
 
+/* It repeats words of the client, of which nothing is to act on who reads it. */
+static void append_shown(struct buffer *out, const char *text)
+{
+    if (text)
+        buffer_append_shown_text(out, text, strlen(text));
+}
+
 /* "ValidationError: a: ... (and 1 more)", then each problem on a line of its own. */
 static void describe_error(const struct error *err, struct buffer *out)
 {
     buffer_append_text(out, error_type(err->code));
     buffer_append_text(out, ": ");
-    buffer_append_text(out, err->message);
+    append_shown(out, err->message);
     if (err->retry_after > 0)
         buffer_printf(out, " (try again in %d s)", err->retry_after);
     if (json_array_size(err->detail) < 2)
@@ -219,10 +226,10 @@ static void describe_error(const struct error *err, struct buffer *out)
             if (json_is_integer(part))
                 buffer_append_i64(out, json_integer_value(part));
             else
-                buffer_append_text(out, json_string_value(part));
+                append_shown(out, json_string_value(part));
         }
         buffer_append_text(out, ": ");
-        buffer_append_text(out, json_string_value(json_object_get(problem, "msg")));
+        append_shown(out, json_string_value(json_object_get(problem, "msg")));
     }
 }
 

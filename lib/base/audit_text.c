@@ -170,20 +170,6 @@ static size_t hidden_at(const char *text, size_t at, size_t length)
     return named_length(text, at, length);
 }
 
-/* What a terminal or an editor acts on, instead of showing it: controls, ends of lines, directions. */
-static bool acts(uint32_t code)
-{
-    static const struct {
-        unsigned first, last;
-    } ranges[] = {
-        { 0x7f, 0x9f }, { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff }
-    };
-    for (size_t i = 0; i < N_ELEMENTS(ranges); i++)
-        if (ranges[i].first <= code && code <= ranges[i].last)
-            return true;
-    return false;
-}
-
 /* Returns the bytes that it took: a character, or one that is no part of any. */
 static size_t append_one(struct buffer *out, const char *text, size_t length)
 {
@@ -191,8 +177,11 @@ static size_t append_one(struct buffer *out, const char *text, size_t length)
     size_t size = utf8_character(text, length, &code);
     if (size == 0)
         buffer_printf(out, "\\\\x%02x", (unsigned char)*text);
-    else if (acts(code))
+    else if (code >= 0x7f && code <= 0xffff && utf8_acts(code))
         buffer_printf(out, "\\u%04x", (unsigned)code);
+    else if (code > 0xffff && utf8_acts(code)) /* RFC 8259, section 7: as a pair */
+        buffer_printf(out, "\\u%04x\\u%04x", 0xd800 + (unsigned)(code - 0x10000) / 0x400,
+                      0xdc00 + (unsigned)(code - 0x10000) % 0x400);
     else
         buffer_append_json(out, text, size);
     return size > 0 ? size : 1;

@@ -178,6 +178,48 @@ void buffer_append_utf8(struct buffer *b, const char *data, size_t length)
     }
 }
 
+/* Length of what data begins with and is shown as it is. */
+static size_t plain_length(const char *data, size_t length, const char *also)
+{
+    uint32_t code;
+    size_t at = 0;
+    for (size_t size; at < length && (size = utf8_character(data + at, length - at, &code)) > 0; at += size)
+        if ((code == '\\' || utf8_acts(code)) &&
+            (code == 0 || code > 0x7f || strchr(also, (int)code) == NULL))
+            break;
+    return at;
+}
+
+static void append_shown(struct buffer *b, const char *data, size_t length, const char *also)
+{
+    for (size_t at = 0; at < length;) {
+        size_t plain = plain_length(data + at, length - at, also);
+        uint32_t code;
+        buffer_append(b, data + at, plain);
+        at += plain;
+        size_t size = utf8_character(data + at, length - at, &code);
+        if (at == length)
+            break;
+        if (size <= 1 && data[at] != '\\')
+            buffer_printf(b, "\\x%02x", (unsigned char)data[at]);
+        else if (size == 1)
+            buffer_append_text(b, "\\\\");
+        else
+            buffer_printf(b, code > 0xFFFF ? "\\U%08x" : "\\u%04x", (unsigned)code);
+        at += size > 0 ? size : 1;
+    }
+}
+
+void buffer_append_shown(struct buffer *b, const char *data, size_t length)
+{
+    append_shown(b, data, length, "");
+}
+
+void buffer_append_shown_text(struct buffer *b, const char *data, size_t length)
+{
+    append_shown(b, data, length, "\n\t\\");
+}
+
 void buffer_append_base64(struct buffer *b, const void *data, size_t length)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -36,6 +36,11 @@ const char *buffer_text(struct buffer *b);
 void buffer_append_json(struct buffer *b, const char *data, size_t length);
 /* Appends data as it is, but for what is not UTF-8, which becomes U+FFFD as above. */
 void buffer_append_utf8(struct buffer *b, const char *data, size_t length);
+/* Appends data for a reader of plain text, on one line and so that no two look the same: what utf8_acts() is
+ * \x1b or \u202e or \U000e0041, a byte that is not UTF-8 \xff, a backslash \\. */
+void buffer_append_shown(struct buffer *b, const char *data, size_t length);
+/* The same for a text that may have lines: their ends, tabs and backslashes stay. */
+void buffer_append_shown_text(struct buffer *b, const char *data, size_t length);
 /* RFC 4648 section 4, with padding. */
 void buffer_append_base64(struct buffer *b, const void *data, size_t length);
 

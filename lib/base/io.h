@@ -20,6 +20,9 @@ int io_inherit_owner(int dirfd, int fd, struct error *err);
 /* Removes the tree name below dirfd, never following a symbolic link, whatever modes its directories have,
  * without recursion on the stack. A missing tree is fine. */
 int io_remove_tree(int dirfd, const char *name, struct error *err);
+/* The same, for who knows better what a failure means: 0, or the errno. ENOTDIR, ENOTEMPTY, ENOENT, EEXIST,
+ * ELOOP and EINVAL say that somebody changed the tree meanwhile. */
+int io_try_remove_tree(int dirfd, const char *name);
 int io_set_nonblocking(int fd, struct error *err);
 /* UNIX stream sockets, close-on-exec and non-blocking; paths over 60 bytes go through /proc/self/fd of their
  * directory. listen: takes the place of an old one (hold a lock before), mode and owner as the directory's. */

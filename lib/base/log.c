@@ -95,16 +95,12 @@ bool log_enabled(enum log_level level)
     return level >= atomic_load_explicit(&log_least, memory_order_relaxed);
 }
 
-/* Length of a character that is written as it is: printable ASCII, or well-formed and no C1 control; else 0.
- */
+/* Length of a character that is written as it is, for nothing acts on it; else 0. */
 static size_t raw_length(const char *at, size_t left)
 {
-    unsigned char c = (unsigned char)at[0];
-    if (c < 0x80)
-        return c >= 0x20 && c != 0x7F;
-    if (utf8_ill_formed_part(at, left) > 0 || (c == 0xC2 && (unsigned char)at[1] < 0xA0))
-        return 0;
-    return c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+    uint32_t code;
+    size_t size = utf8_character(at, left, &code);
+    return size > 0 && !utf8_acts(code) ? size : 0;
 }
 
 /* Writes text escaped to out and returns its length; *whole tells whether it fitted into size. */

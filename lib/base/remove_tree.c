@@ -1,4 +1,4 @@
-/* Owns: io_remove_tree. A tree left behind by a sandbox is hostile: deep, without permissions, full of links,
+/* Owns: removing trees. A tree left behind by a sandbox is hostile: deep, without permissions, full of links,
  * with names of any bytes. Directories are therefore never walked into: each one found inside another is
  * moved up to the top of the tree first, so that three descriptors and no memory do for any depth, and
  * neither ".." nor a path is ever used. */
@@ -173,32 +173,38 @@ static bool remove_pass(struct removal *r, DIR *dir)
     return seen;
 }
 
-/* Passes go on as long as each removes something: readdir(3) may miss entries of a directory that changes. */
-static int empty_top(int top, struct error *err)
+/* Passes go on as long as each removes something: readdir(3) may miss entries of a directory that changes.
+ * Returns an errno. */
+static int empty_top(int top)
 {
     struct removal r = { .top = top, .failed = ENOTEMPTY };
     id_random(&r.next, sizeof(r.next));
     _cleanup_dir_ DIR *dir = list_directory(top);
     if (dir == NULL)
-        return error_errno(err, ERROR_INTERNAL, errno, "cannot read a directory");
+        return errno;
     while (remove_pass(&r, dir)) {
         if (!r.moved)
-            return error_errno(err, ERROR_INTERNAL, r.failed, "cannot remove a tree");
+            return r.failed;
         r.failed = ENOTEMPTY;
     }
     return 0;
 }
 
-int io_remove_tree(int dirfd, const char *name, struct error *err)
+int io_try_remove_tree(int dirfd, const char *name)
 {
     if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
         return 0;
     _cleanup_close_ int top = open_directory(dirfd, name);
     if (top < 0)
-        return error_errno(err, ERROR_INTERNAL, errno, "cannot open a tree");
-    if (empty_top(top, err) < 0)
-        return -1;
-    if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-        return error_errno(err, ERROR_INTERNAL, errno, "cannot remove a directory");
-    return 0;
+        return errno;
+    int number = empty_top(top);
+    if (number == 0 && unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        number = errno;
+    return number;
+}
+
+int io_remove_tree(int dirfd, const char *name, struct error *err)
+{
+    int number = io_try_remove_tree(dirfd, name);
+    return number == 0 ? 0 : error_errno(err, ERROR_INTERNAL, number, "cannot remove a tree");
 }

@@ -116,6 +116,20 @@ size_t utf8_character(const char *data, size_t length, uint32_t *ret)
     return size;
 }
 
+bool utf8_acts(uint32_t code)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {
+        { 0, 0x1F },        { 0x7F, 0x9F },     { 0x61C, 0x61C },   { 0x200B, 0x200B },   { 0x200E, 0x200F },
+        { 0x2028, 0x202E }, { 0x2060, 0x206F }, { 0xFEFF, 0xFEFF }, { 0xE0000, 0xE007F },
+    };
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+        if (ranges[i].first <= code && code <= ranges[i].last)
+            return true;
+    return false;
+}
+
 size_t utf8_incomplete_tail(const char *data, size_t length)
 {
     const uint8_t *p = (const uint8_t *)data;

@@ -20,6 +20,9 @@ size_t utf8_json_raw_prefix(const char *data, size_t length);
 size_t utf8_ill_formed_part(const char *data, size_t length);
 /* The character that data begins with; its length, 0 where it begins with none. */
 size_t utf8_character(const char *data, size_t length, uint32_t *ret);
+/* What a terminal, an editor or a model acts on instead of showing it: controls (C0, DEL, C1), ends of lines
+ * and paragraphs, directions, what is not seen at all. Not the joiners, with which scripts are written. */
+bool utf8_acts(uint32_t code);
 /* Code points, counting each byte of an ill-formed sequence as one. */
 size_t utf8_count(const char *data, size_t length);
 /* Size of data as the inside of a JSON string made by buffer_append_json; twice = that text escaped once more

@@ -20,24 +20,6 @@ void file_set_room(json_t *request, const struct keeper_call *call, const json_t
     json_object_set_new(request, "twice", json_boolean(twice));
 }
 
-static void append_shown(struct buffer *out, const char *name, size_t length)
-{
-    for (size_t at = 0, good; at < length; at += good) {
-        unsigned char c = (unsigned char)name[at];
-        good = utf8_valid_prefix(name + at, length - at);
-        if (good == 0 || c < 0x20 || c == 0x7f) {
-            buffer_printf(out, "\\x%02x", c);
-            good = 1;
-            continue;
-        }
-        size_t plain = 1;
-        while (plain < good && (unsigned char)name[at + plain] >= 0x20 && name[at + plain] != 0x7f)
-            plain++;
-        buffer_append(out, name + at, plain);
-        good = plain;
-    }
-}
-
 void file_append_name(struct buffer *out, const json_t *entry, const char *member)
 {
     char exact[64];
@@ -48,7 +30,7 @@ void file_append_name(struct buffer *out, const json_t *entry, const char *membe
         const json_t *text = json_object_get(entry, member);
         buffer_append(&name, json_string_value(text), json_string_length(text));
     }
-    append_shown(out, buffer_text(&name), name.length);
+    buffer_append_shown(out, buffer_text(&name), name.length);
 }
 
 void file_complete_match(json_t *in)

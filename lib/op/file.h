@@ -72,8 +72,8 @@ void file_show_hash(struct call *call);
  * max_bytes less what stands around the text. */
 void file_set_room(json_t *request, const struct keeper_call *call, const json_t *in, const char *path);
 
-/* A name for a reader of plain text: one with a line end in it must not look like two, and what is no
- * character is shown as \xNN. entry's member, and member_base64 where it is there. */
+/* A name for a reader of plain text, as buffer_append_shown() writes it: one with a line end in it must not
+ * look like two. entry's member, or its member_base64 where that is there. */
 void file_append_name(struct buffer *out, const json_t *entry, const char *member);
 
 /* The agent's members in the order of the result; JSON text for those that it left out, NULL = left out too.

@@ -71,11 +71,12 @@ static int edit_keep(struct keeper_call *call, const json_t *in, json_t **ret, s
 /* B's words. */
 static void show(struct call *call)
 {
-    _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+    _cleanup_buffer_ struct buffer text = BUFFER_INIT, name = BUFFER_INIT;
     const json_t *result = call->result, *diff = json_object_get(result, "diff");
     long long edits = integer_of(result, "edits"), exact = integer_of(result, "exact");
     long long fuzzy = integer_of(result, "fuzzy");
-    const char *path = text_of(call->in, "filepath");
+    file_append_name(&name, call->in, "filepath");
+    const char *path = buffer_text(&name);
     if (!is_true(result, "changed"))
         buffer_append_text(&text, "No changes made (content matched existing).");
     else if (is_true(result, "dry_run"))

@@ -210,10 +210,10 @@ static int write_run(struct call *call, struct error *err)
     json_object_set(call->result, "filepath", json_object_get(call->in, "filepath"));
     if (call->form != CALL_MCP)
         return OP_DONE;
-    _cleanup_free_ char *text =
-        xasprintf("Successfully wrote %lld bytes to %s", (long long)integer_of(call->result, "size"),
-                  text_of(call->in, "filepath"));
-    blocks_add_text(&call->blocks, text, strlen(text));
+    _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+    buffer_printf(&text, "Successfully wrote %lld bytes to ", (long long)integer_of(call->result, "size"));
+    file_append_name(&text, call->in, "filepath");
+    blocks_add_text(&call->blocks, text.data, text.length);
     file_show_hash(call);
     return OP_DONE;
 }

@@ -155,10 +155,76 @@ START_TEST(it_leads_nowhere_else)
 }
 END_TEST
 
+/* ---- as plain text ---- */
+
+static void expect_block(const char *tool, json_t *arguments, const char *line)
+{
+    json_auto_t *result = tool_call_here(tool, arguments);
+    const char *text = tool_block(result, 0);
+    _cleanup_free_ char *wanted = malloc(strlen(line) + 3);
+    sprintf(wanted, "\n%s\n", line);
+    _cleanup_free_ char *all = malloc(strlen(text) + 3);
+    sprintf(all, "\n%s\n", text);
+    ck_assert_msg(strstr(all, wanted) != NULL, "'%s' is no line of: %s", line, text);
+}
+
+static const struct {
+    const char *shell, *shown;
+} names[] = {
+    { "a\\nb", "a\\x0ab" },
+    { "a\\\\x0ab", "a\\\\x0ab" },
+    { "esc\\x1b[2J", "esc\\x1b[2J" },
+    { "csi\\u009b2J", "csi\\u009b2J" },
+    { "nel\\u0085x", "nel\\u0085x" },
+    { "byte\\x9bx", "byte\\x9bx" },
+    { "rlo\\u202efdp.exe", "rlo\\u202efdp.exe" },
+    { "iso\\u2066x\\u2069", "iso\\u2066x\\u2069" },
+    { "ls\\u2028ps\\u2029", "ls\\u2028ps\\u2029" },
+    { "tag\\U000e0041x", "tag\\U000e0041x" },
+    { "plain \\u00e9\\u20ac\\u6587\\U0001f600", "plain \xc3\xa9\xe2\x82\xac\xe6\x96\x87\xf0\x9f\x98\x80" },
+    { "fa\\u200ck", "fa\xe2\x80\x8ck" },
+};
+
+/* What a terminal or a reader acts on stands there as signs, and no two names as one. */
+START_TEST(names_are_shown_as_they_are)
+{
+    char command[200], line[200];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(command, sizeof command, "echo needle > $'%s'", names[i].shell);
+        ws_expect_output(command, "");
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(line, sizeof line, "[F] %s", names[i].shown);
+        if (!strstr(line, "byte"))
+            expect_block("list_directory", make_json("{}"), line);
+        expect_block("search_workspace", make_json("{s:s}", "pattern", "**"), names[i].shown);
+        expect_block("grep_workspace", make_json("{s:s}", "pattern", "needle"), names[i].shown);
+    }
+}
+END_TEST
+
+/* The client's own words come back likewise. */
+START_TEST(words_are_shown_as_they_are)
+{
+    static const char path[] = "x\xe2\x80\xae\xc2\x9b\n[F] y";
+    json_auto_t *error = tool_call_here("read_file", make_json("{s:s}", "filepath", path));
+    ck_assert_msg(strstr(tool_block(error, 0), "'x\\u202e\\u009b") != NULL, "%s", tool_block(error, 0));
+    expect_block("write_file", make_json("{s:s, s:s}", "filepath", path, "content", "1"),
+                 "Successfully wrote 1 bytes to x\\u202e\\u009b\\x0a[F] y");
+    json_auto_t *edit =
+        tool_call_here("search_and_replace",
+                       make_json("{s:s, s:[{s:s, s:s}]}", "filepath", path, "edits", "old", "1", "new", "2"));
+    ck_assert_msg(strstr(tool_block(edit, 0), "to 'x\\u202e\\u009b\\x0a[F] y':") != NULL, "%s",
+                  tool_block(edit, 0));
+}
+END_TEST
+
 int main(void)
 {
-    const TTest *const tests[] = { a_name_goes_round, bytes_go_there_too, searches_tell_what_is_taken,
-                                   what_begins_so_itself_is_reached, it_leads_nowhere_else };
+    const TTest *const tests[] = { a_name_goes_round,           bytes_go_there_too,
+                                   searches_tell_what_is_taken, what_begins_so_itself_is_reached,
+                                   it_leads_nowhere_else,       names_are_shown_as_they_are,
+                                   words_are_shown_as_they_are };
     Suite *s = suite_create("names");
     TCase *c = tcase_create("names");
     tcase_set_timeout(c, 60);

@@ -204,23 +204,40 @@ static void put_hunk(struct diff *diff, const struct atom *first, const struct a
     put_lines(diff, ' ', diff->old, at, after);
 }
 
-/* As git writes it: quoted where a byte would end the name early, a tab behind it where it has blanks. */
+/* Length of what path begins with and git writes in octal. Bytes that are no UTF-8 stay, for whoever shows
+ * the diff. */
+static size_t octal_length(const char *path)
+{
+    uint32_t code;
+    size_t size = utf8_character(path, strnlen(path, 4), &code);
+    return size > 0 && utf8_acts(code) ? size : 0;
+}
+
+static bool is_quoted(const char *path)
+{
+    for (; *path != '\0'; path++)
+        if (*path == '"' || *path == '\\' || octal_length(path) > 0)
+            return true;
+    return false;
+}
+
+/* As git writes it: quoted where a byte would end the name early, or is acted on instead of shown; a tab
+ * behind it where it has blanks. */
 static void put_path(struct buffer *out, const char *mark, const char *path)
 {
-    bool is_quoted = false;
-    for (const char *p = path; *p != '\0'; p++)
-        is_quoted |= (unsigned char)*p < ' ' || *p == '"' || *p == '\\' || *p == 0x7F;
-    buffer_printf(out, "%.4s%s%s", mark, is_quoted ? "\"" : "", mark + 4);
-    for (const char *p = path; *p != '\0'; p++) {
-        unsigned char c = (unsigned char)*p;
-        if (is_quoted && (c == '"' || c == '\\'))
-            buffer_printf(out, "\\%c", c);
-        else if (c < ' ' || c == 0x7F)
-            buffer_printf(out, "\\%03o", c);
-        else
-            buffer_append_char(out, *p);
+    bool quoted = is_quoted(path);
+    buffer_printf(out, "%.4s%s%s", mark, quoted ? "\"" : "", mark + 4);
+    for (const char *p = path; *p != '\0';) {
+        size_t octal = octal_length(p);
+        for (size_t i = 0; i < octal; i++)
+            buffer_printf(out, "\\%03o", (unsigned char)*p++);
+        if (octal > 0)
+            continue;
+        if (*p == '"' || *p == '\\')
+            buffer_append_char(out, '\\');
+        buffer_append_char(out, *p++);
     }
-    buffer_append_text(out, is_quoted ? "\"" : strchr(path, ' ') != NULL ? "\t" : "");
+    buffer_append_text(out, quoted ? "\"" : strchr(path, ' ') != NULL ? "\t" : "");
     buffer_append_char(out, '\n');
 }
 

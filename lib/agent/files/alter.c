@@ -13,6 +13,9 @@
 #define RENAME_NOREPLACE (1 << 0)
 #endif
 
+/* What somebody changes meanwhile is looked at again, so often. */
+enum { TRIES = 20 };
+
 static int not_the_root(const struct place *place, const char *path, struct error *err)
 {
     if (strcmp(place->name, ".") != 0)
@@ -20,23 +23,44 @@ static int not_the_root(const struct place *place, const char *path, struct erro
     return error_set(err, ERROR_INVALID, "'%.200s' is the workspace itself", path);
 }
 
+static int keeps_changing(const char *path, struct error *err)
+{
+    return error_set(err, ERROR_CONFLICT, "'%.200s' is changed by others again and again: try later", path);
+}
+
 /* ---- folders ---- */
+
+/* 1 = made, 2 = somebody changed what is there meanwhile. */
+static int make(struct file_call_context *call, const char *path, struct place *place, struct error *err)
+{
+    bool parents = file_call_flag(call, "create_parents");
+    place_clear(place);
+    if (path_find(&call->root, path, parents ? PATH_MAKE_PARENTS : 0, place, err) < 0)
+        return -1;
+    if (place->parents_missing)
+        return error_set(err, ERROR_NOT_FOUND, "the folder that '%.200s' lies in does not exist", path);
+    if (place->exists && !S_ISDIR(place->stat.st_mode))
+        return error_set(err, ERROR_CONFLICT, "'%.200s' is %s", path, path_kind(place->stat.st_mode));
+    if (place->exists)
+        return 0;
+    if (mkdirat(place->folder_fd, place->name, 0777) == 0)
+        return 1;
+    return errno == EEXIST || (errno == ENOENT && parents) ? 2
+                                                           : path_fail(err, errno, path, "cannot be made");
+}
 
 int file_make_directory(struct file_call_context *call, json_t **ret, struct error *err)
 {
     const char *path = file_call_path(call, "path");
-    bool parents = file_call_flag(call, "create_parents");
     _cleanup_place_ struct place place = PLACE_INIT;
-    if (path_find(&call->root, path, parents ? PATH_MAKE_PARENTS : 0, &place, err) < 0)
+    int made = 2;
+    for (int tries = 0; made == 2 && tries < TRIES; tries++)
+        made = make(call, path, &place, err);
+    if (made == 2)
+        return keeps_changing(path, err);
+    if (made < 0)
         return -1;
-    if (place.parents_missing)
-        return error_set(err, ERROR_NOT_FOUND, "the folder that '%.200s' lies in does not exist", path);
-    bool created = !place.exists && mkdirat(place.folder_fd, place.name, 0777) == 0;
-    if (!created && !place.exists && errno != EEXIST)
-        return path_fail(err, errno, path, "cannot be made");
-    if (place.exists && !S_ISDIR(place.stat.st_mode))
-        return error_set(err, ERROR_CONFLICT, "'%.200s' is %s", path, path_kind(place.stat.st_mode));
-    *ret = json_pack("{s:b}", "created", created);
+    *ret = json_pack("{s:b}", "created", made);
     names_put(*ret, "path", place.shown, strlen(place.shown));
     return 0;
 }
@@ -105,17 +129,44 @@ int file_move(struct file_call_context *call, json_t **ret, struct error *err)
 
 /* ---- removing ---- */
 
+/* Whether somebody changed what a name stands for, or what is below it, between two steps. */
+static bool is_change(int number)
+{
+    static const int changes[] = { ENOENT, ENOTDIR, EISDIR, ENOTEMPTY, EEXIST, ELOOP, EINVAL };
+    for (size_t i = 0; i < N_ELEMENTS(changes); i++)
+        if (changes[i] == number)
+            return true;
+    return false;
+}
+
+/* What the name stands for now, whatever it was. Returns an errno. */
+static int remove_once(const struct place *place, bool recursive)
+{
+    if (unlinkat(place->folder_fd, place->name, 0) == 0)
+        return 0;
+    if (errno != EISDIR)
+        return errno;
+    if (unlinkat(place->folder_fd, place->name, AT_REMOVEDIR) == 0)
+        return 0;
+    return recursive && (errno == ENOTEMPTY || errno == EEXIST)
+               ? io_try_remove_tree(place->folder_fd, place->name)
+               : errno;
+}
+
 static int remove_place(const struct place *place, const char *path, bool recursive, struct error *err)
 {
-    bool folder = S_ISDIR(place->stat.st_mode);
-    if (unlinkat(place->folder_fd, place->name, folder ? AT_REMOVEDIR : 0) == 0)
-        return 0;
-    if (folder && recursive && (errno == ENOTEMPTY || errno == EEXIST))
-        return io_remove_tree(place->folder_fd, place->name, err);
-    if (folder && (errno == ENOTEMPTY || errno == EEXIST))
-        return error_set(err, ERROR_CONFLICT,
-                         "'%.200s' is a folder that is not empty: set recursive to true to remove it", path);
-    return path_fail(err, errno, path, "cannot be removed");
+    for (int tries = 0; tries < TRIES; tries++) {
+        int number = remove_once(place, recursive);
+        if (number == 0 || (number == ENOENT && tries > 0))
+            return 0;
+        if (!recursive && (number == ENOTEMPTY || number == EEXIST))
+            return error_set(err, ERROR_CONFLICT,
+                             "'%.200s' is a folder that is not empty: set recursive to true to remove it",
+                             path);
+        if (number == ENOENT || !is_change(number))
+            return path_fail(err, number, path, "cannot be removed");
+    }
+    return keeps_changing(path, err);
 }
 
 int file_remove(struct file_call_context *call, json_t **ret, struct error *err)

@@ -72,6 +72,10 @@ static const struct {
     { EEXIST, ERROR_CONFLICT, "exists already" },
     { ETXTBSY, ERROR_CONFLICT, "is a program that runs" },
     { EBUSY, ERROR_CONFLICT, "is in use" },
+    { ESTALE, ERROR_CONFLICT, "changed meanwhile: try again" },
+    { ENXIO, ERROR_CONFLICT, "changed meanwhile: try again" }, /* a socket, which no open is for */
+    { EXDEV, ERROR_INVALID, "would have to go to another file system" },
+    { EMLINK, ERROR_INVALID, "lies in a folder that takes no more" },
 };
 
 int path_fail(struct error *err, int number, const char *path, const char *what)

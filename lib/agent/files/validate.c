@@ -2,6 +2,7 @@
  * of a client: it may hang, write without end, or not be there. */
 #include "lib/agent/files/validate.h"
 
+#include "lib/agent/files/judge.h"
 #include "lib/agent/supervise.h"
 #include "lib/agent/syntax/syntax.h"
 #include "lib/base/clock.h"
@@ -14,7 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#define PROGRAM_MS 8000
+#define SECONDS 8 /* for one content, whoever judges it */
 
 static _Noreturn void become(const struct file_call_context *call, const char *const *argv, int input,
                              int output)
@@ -34,7 +35,7 @@ static _Noreturn void become(const struct file_call_context *call, const char *c
 /* Gives content and takes the answer, whichever goes on, until the program closes its output. */
 static void talk(int to, int from, struct bytes content, struct buffer *answer)
 {
-    int64_t until = clock_boottime_ms() + PROGRAM_MS, left;
+    int64_t until = clock_boottime_ms() + SECONDS * 1000, left;
     size_t sent = 0;
     fcntl(to, F_SETFL, O_NONBLOCK);
     while ((left = until - clock_boottime_ms()) > 0 && answer->length <= SYNTAX_ANSWER_MOST) {
@@ -89,7 +90,10 @@ static void judge(const struct file_call_context *call, const char *path, struct
                   struct syntax_verdict *ret)
 {
     _cleanup_buffer_ struct buffer answer = BUFFER_INIT;
-    syntax_check(path, content, ret);
+    if (content.length > JUDGE_HERE && syntax_reads(path))
+        judge_apart(path, content, SECONDS, ret);
+    else
+        syntax_check(path, content, ret);
     if (ret->outcome != SYNTAX_ASK)
         return;
     ask(call, path, content, &answer);

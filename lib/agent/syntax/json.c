@@ -17,7 +17,11 @@ static const char *limit_of_the_reader(const json_error_t *problem)
         return "a number in it is too large to be read";
     case json_error_stack_overflow:
         return "it is nested too deep to be read";
+    case json_error_out_of_memory:
+        return "there is no memory to read it";
     default:
+        if (problem->text[0] == '\0') /* it tells of a grammar always, of memory not */
+            return "there is no memory to read it";
         /* Half of a surrogate pair: the grammar has it, no character is it. */
         return strncmp(problem->text, "invalid Unicode '", 17) == 0 ? "it has escapes of no character" : NULL;
     }

@@ -105,6 +105,12 @@ static const struct judge *find_judge(const char *path)
     return NULL;
 }
 
+bool syntax_reads(const char *path)
+{
+    const struct judge *judge = find_judge(path);
+    return judge != NULL && judge->check != NULL;
+}
+
 static bool is_utf16(struct bytes content)
 {
     return bytes_begin_with(content, (struct bytes){ "\xFF\xFE", 2 }) ||
@@ -167,6 +173,8 @@ static const char script[] =
     "        say('bad', line, column, str(e)[:at.start()] if at else str(e))\n"
     "    except RecursionError:\n"
     "        say('skip', 'it is nested too deep for tomllib')\n"
+    "    except Exception as e:\n"
+    "        say('skip', 'tomllib cannot read it:', str(e) or type(e).__name__)\n"
     "    say('ok')\n"
     "try:\n"
     "    source = data.decode('utf-8-sig')\n"
@@ -181,6 +189,8 @@ static const char script[] =
     "    say('bad', line_at(max(data.find(b'\\0'), 0), data), 0, e)\n"
     "except (RecursionError, MemoryError):\n"
     "    say('skip', 'it is nested too deep for python3')\n"
+    "except Exception as e:\n"
+    "    say('skip', 'python3 cannot read it:', str(e) or type(e).__name__)\n"
     "say('ok')\n";
 
 static const char *const python_program[] = { "python3", "-I", "-S",   "-B", "-W",

@@ -2,8 +2,9 @@
  * in, a verdict out.
  *
  * JSON, JSONL, JSON with comments and YAML are judged here. For 5 MB made to hurt, syntax_check() takes 220
- * MB (JSON) or 2.5 seconds (YAML): let a forked process run it, with a deadline. Python and TOML are judged
- * by a program of the sandbox, which whoever calls runs: syntax_program() says which. */
+ * MB (JSON), seconds or, with many directives, minutes (YAML): where syntax_reads(), let a forked process run
+ * it, with a deadline. Python and TOML are judged by a program of the sandbox, which whoever calls runs:
+ * syntax_program() says which. */
 #ifndef SYNTAX_SYNTAX_H
 #define SYNTAX_SYNTAX_H
 
@@ -22,6 +23,8 @@ struct syntax_verdict {
     char message[400];   /* UTF-8: "JSON parse error at line 3: ..." */
 };
 
+/* Whether syntax_check() reads the content of such a file, rather than say at once who else does. */
+bool syntax_reads(const char *path);
 /* path: its extension counts, and for few its name. */
 void syntax_check(const char *path, struct bytes content, struct syntax_verdict *ret);
 
