@@ -157,24 +157,39 @@ START_TEST(a_large_folder_comes_whole)
 }
 END_TEST
 
+static void search_in_time(const char *pattern, int wait_ms, struct buffer *found, int *ret_late)
+{
+    _cleanup_free_ char *at = xstrdup("");
+    for (int pages = 0; at; pages++) {
+        ck_assert_int_lt(pages, 8000);
+        const json_t *ret = search("{s:s, s:i, s:s, s:i, s:i}", "pattern", pattern, "limit", 5000, "at", at,
+                                   "wait_ms", wait_ms, "max_bytes", 8000000);
+        const char *next = json_string_value(json_object_get(ret, "next_cursor"));
+        *ret_late += !strcmp(found_text(ret, "over"), "time");
+        ck_assert_msg(!next || strcmp(next, at) != 0, "page %d leads to itself", pages);
+        append_paths(found, json_object_get(ret, "matches"));
+        free(at);
+        at = next ? xstrdup(next) : NULL;
+    }
+}
+
 START_TEST(time_is_over_and_nothing_is_lost)
 {
     make_tree(3, 400);
-    _cleanup_buffer_ struct buffer whole = BUFFER_INIT, pieces = BUFFER_INIT;
-    search_in_pages("**", 5000, &whole);
-    _cleanup_free_ char *at = xstrdup("");
-    for (int pages = 0; at; pages++) {
-        ck_assert_int_lt(pages, 2000);
-        const json_t *ret =
-            search("{s:s, s:i, s:s, s:i}", "pattern", "**", "limit", 5000, "at", at, "wait_ms", 0);
-        const char *next = json_string_value(json_object_get(ret, "next_cursor"));
-        ck_assert(!next || !strcmp(found_text(ret, "over"), "time"));
-        append_paths(&pieces, json_object_get(ret, "matches"));
-        free(at);
-        at = next ? xstrdup(next) : NULL;
-        ck_assert(pages > 0 || at);
+    in_workspace("mkdir -p many/empty{1..20} many/d/d/d && cd many && seq 400 | xargs touch && seq 30 | sed "
+                 "'s,^,d/d/d/,' | xargs touch");
+    static const char *const patterns[] = { "**", "*7", "many/d/**", "none" };
+    int late = 0;
+    for (size_t i = 0; i < N_ELEMENTS(patterns); i++) {
+        _cleanup_buffer_ struct buffer whole = BUFFER_INIT;
+        search_in_pages(patterns[i], 5000, &whole);
+        for (int wait_ms = 0; wait_ms < 10; wait_ms += 4) {
+            _cleanup_buffer_ struct buffer pieces = BUFFER_INIT;
+            search_in_time(patterns[i], wait_ms, &pieces, &late);
+            ck_assert_str_eq(buffer_text(&pieces), buffer_text(&whole));
+        }
     }
-    ck_assert_str_eq(buffer_text(&pieces), buffer_text(&whole));
+    ck_assert_int_gt(late, 0);
 }
 END_TEST
 

@@ -267,6 +267,162 @@ END_TEST
 
 /* ---- time, and harm ---- */
 
+/* All pages of a search, each with so little time. */
+struct pages {
+    int count, late;
+    struct buffer lines, skipped; /* of all of them, in order */
+};
+
+static void pages_clear(struct pages *pages)
+{
+    buffer_free(&pages->lines);
+    buffer_free(&pages->skipped);
+}
+#define _cleanup_pages_ __attribute__((cleanup(pages_clear)))
+
+static json_t *ask_for_page(const char *pattern, const char *path, const char *at, int wait_ms)
+{
+    json_t *message = file_message("grep", "{s:s, s:s, s:s, s:i, s:i, s:b, s:b, s:b, s:b}", "pattern",
+                                   pattern, "path", path, "at", at, "wait_ms", wait_ms, "limit", 50,
+                                   "case_sensitive", 1, "gitignore", 1, "hidden", 1, "default_ignores", 1);
+    struct peer_exec *call = file_begin(message);
+    ck_assert(peer_until(peer, call->closed, 60000));
+    return call->reply;
+}
+
+/* Where so little time is not enough to get on at all, that is said, and more of it is. */
+static const json_t *page_at(const char *pattern, const char *path, const char *at, int wait_ms)
+{
+    for (; wait_ms < 60000; wait_ms *= 3) {
+        const json_t *reply = ask_for_page(pattern, path, at, wait_ms);
+        const json_t *ret = json_object_get(reply, "ret"), *error = json_object_get(reply, "error");
+        if (ret)
+            return ret;
+        ck_assert_int_eq(ret_number(error, "code"), ERROR_TIMEOUT);
+    }
+    ck_abort_msg("no time is enough");
+}
+
+static void read_pages(const char *pattern, const char *path, int wait_ms, struct pages *pages)
+{
+    _cleanup_free_ char *at = xstrdup("");
+    for (; at; pages->count++) {
+        ck_assert_int_lt(pages->count, 1000);
+        const json_t *ret = page_at(pattern, path, at, wait_ms);
+        const char *next = json_string_value(json_object_get(ret, "next_cursor"));
+        ck_assert_msg(!next || strcmp(next, at) != 0, "page %d leads to itself", pages->count);
+        append_lines(&pages->lines, ret);
+        append_paths(&pages->skipped, json_object_get(ret, "skipped"));
+        pages->late += !strcmp(found_text(ret, "over"), "time");
+        free(at);
+        at = next ? xstrdup(next) : NULL;
+    }
+}
+
+#define WAITS                                                                                                \
+    {                                                                                                        \
+        60, 150, 400, 20000                                                                                  \
+    }
+
+/* Lines of files that are not among these. */
+static void append_others(struct buffer *out, const char *lines, const char *paths)
+{
+    for (const char *line = lines; *line; line = strchr(line, '\n') + 1) {
+        char path[64];
+        snprintf(path, sizeof path, "%.*s\n", (int)strcspn(line, ":"), line);
+        if (!strstr(paths, path))
+            buffer_append(out, line, (size_t)(strchr(line, '\n') + 1 - line));
+    }
+}
+
+/* However little time there is: pages lose no match and repeat none. */
+START_TEST(pages_that_time_ends_are_together_the_whole)
+{
+    static const int waits[] = WAITS;
+    in_workspace(
+        "head -c 20000 /dev/zero | tr '\\0' x | fold > /dev/shm/body.$$ && echo >> /dev/shm/body.$$ && for d "
+        "in $(seq 10 39); do "
+        "mkdir d$d; for f in $(seq 100 199); do { cat /dev/shm/body.$$; [ $((f % 25)) != 7 ] || echo "
+        "\"a needle $d $f\"; } > d$d/f$f; done; done; rm /dev/shm/body.$$");
+    _cleanup_pages_ struct pages whole = { 0 };
+    read_pages("needle", ".", 50000, &whole);
+    int late = 0;
+    for (size_t i = 0; i < N_ELEMENTS(waits); i++) {
+        _cleanup_pages_ struct pages pages = { 0 };
+        read_pages("needle", ".", waits[i], &pages);
+        /* A machine that stands still makes any file slow: that is told. */
+        _cleanup_buffer_ struct buffer expected = BUFFER_INIT;
+        append_others(&expected, buffer_text(&whole.lines), buffer_text(&pages.skipped));
+        ck_assert_msg(!strcmp(buffer_text(&pages.lines), buffer_text(&expected)),
+                      "in %d ms, %d pages: %zu bytes of lines, not %zu", waits[i], pages.count,
+                      pages.lines.length, expected.length);
+        ck_assert(waits[i] < 1000 || pages.skipped.length == 0);
+        late += pages.late;
+    }
+    ck_assert_int_gt(late, 0);
+}
+END_TEST
+
+/* One that takes longer than all the time is told, what stands around it is found. */
+START_TEST(a_file_that_takes_too_long_is_told)
+{
+    static const int waits[] = WAITS;
+    in_workspace(
+        "yes abcdefghijklmnop | head -c 595000000 > b; for f in b a c0 c1 c2; do echo needle >> $f; done");
+    for (size_t i = 0; i < N_ELEMENTS(waits); i++) {
+        _cleanup_pages_ struct pages pages = { 0 };
+        read_pages("needle", ".", waits[i], &pages);
+        const char *lines = buffer_text(&pages.lines);
+        bool found = strstr(lines, "\nb:") != NULL;
+        ck_assert_str_eq(lines, found
+                                    ? "a:1:needle\nb:35000001:needle\nc0:1:needle\nc1:1:needle\nc2:1:needle\n"
+                                    : "a:1:needle\nc0:1:needle\nc1:1:needle\nc2:1:needle\n");
+        ck_assert_str_eq(buffer_text(&pages.skipped), found ? "" : "b\n");
+        ck_assert(i > 0 || !found); /* it takes some tenths of a second */
+        ck_assert(waits[i] < 20000 || found);
+    }
+}
+END_TEST
+
+START_TEST(one_file_that_takes_too_long_is_no_endless_loop)
+{
+    in_workspace(
+        "mkdir d; truncate -s 900G d/b; (echo needle; yes) | head -c 1M > d/c; truncate -s 900G d/c");
+    _cleanup_pages_ struct pages pages = { 0 };
+    read_pages("nothing", "d/b", 500, &pages);
+    ck_assert_int_eq(pages.count, 1);
+    ck_assert_str_eq(buffer_text(&pages.skipped), "d/b\n");
+    ck_assert_str_eq(buffer_text(&pages.lines), "");
+    _cleanup_pages_ struct pages both = { 0 };
+    read_pages("nothing", ".", 500, &both);
+    ck_assert_str_eq(buffer_text(&both.skipped), "d/b\nd/c\n");
+    ck_assert_int_le(both.count, 6);
+}
+END_TEST
+
+/* What was found in it before is told, once, however small the pages are. */
+START_TEST(what_a_file_had_until_time_was_over_is_told)
+{
+    in_workspace("(seq -f 'needle %g' 5; yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx | head -c 3000M) > b");
+    _cleanup_buffer_ struct buffer found = BUFFER_INIT;
+    _cleanup_free_ char *at = xstrdup("");
+    bool skipped = false;
+    for (int pages = 0; at; pages++) {
+        ck_assert_int_lt(pages, 6);
+        const json_t *ret =
+            grep("{s:s, s:s, s:i, s:i}", "pattern", "needle", "at", at, "wait_ms", 300, "limit", 2);
+        const char *next = json_string_value(json_object_get(ret, "next_cursor"));
+        append_lines(&found, ret);
+        skipped |= json_array_size(json_object_get(ret, "skipped")) == 1;
+        free(at);
+        at = next ? xstrdup(next) : NULL;
+    }
+    ck_assert_str_eq(buffer_text(&found),
+                     "b:1:needle 1\nb:2:needle 2\nb:3:needle 3\nb:4:needle 4\nb:5:needle 5\n");
+    ck_assert(skipped);
+}
+END_TEST
+
 START_TEST(a_search_ends_at_its_deadline_with_what_it_has)
 {
     in_workspace("echo needle > a; truncate -s 900G b; for i in $(seq 300); do echo needle > c$i; done");
@@ -276,10 +432,13 @@ START_TEST(a_search_ends_at_its_deadline_with_what_it_has)
     ck_assert_str_eq(found_text(ret, "over"), "time");
     ck_assert_str_ne(found_text(ret, "next_cursor"), "");
     ck_assert(none_left(2000));
-    /* It goes on behind what took so long. */
-    ret = grep("{s:s, s:s, s:i}", "pattern", "needle", "at", found_text(ret, "next_cursor"), "limit", 1000);
-    ck_assert_str_eq(found_text(ret, "over"), "");
-    ck_assert_int_ge(ret_number(ret, "matches"), 100);
+    _cleanup_pages_ struct pages pages = { 0 };
+    read_pages("needle", ".", 700, &pages);
+    size_t lines = 0;
+    for (size_t i = 0; i < pages.lines.length; i++)
+        lines += pages.lines.data[i] == '\n';
+    ck_assert_uint_eq(lines, 301);
+    ck_assert_str_eq(buffer_text(&pages.skipped), "b\n");
 }
 END_TEST
 
@@ -287,16 +446,11 @@ START_TEST(the_rest_goes_on_file_by_file_when_time_was_over)
 {
     in_workspace("for i in $(seq 1000 5000); do echo \"needle $i\"> f$i; done; truncate -s 900G g; echo "
                  "'needle rare' > h");
-    const json_t *ret = grep("{s:s, s:i}", "pattern", "rare", "wait_ms", 3000);
-    ck_assert_str_eq(found_text(ret, "over"), "time");
-    bool found = ret_number(ret, "matches") > 0;
-    for (int i = 0; i < 5 && *found_text(ret, "next_cursor"); i++) {
-        _cleanup_free_ char *at = xstrdup(found_text(ret, "next_cursor"));
-        ret = grep("{s:s, s:i, s:s}", "pattern", "rare", "wait_ms", 3000, "at", at);
-        found |= ret_number(ret, "matches") > 0;
-    }
-    ck_assert_str_eq(found_text(ret, "next_cursor"), "");
-    ck_assert(found);
+    _cleanup_pages_ struct pages pages = { 0 };
+    read_pages("rare", ".", 3000, &pages);
+    ck_assert_str_eq(buffer_text(&pages.lines), "h:1:needle rare\n");
+    ck_assert_str_eq(buffer_text(&pages.skipped), "g\n");
+    ck_assert_int_le(pages.count, 6);
 }
 END_TEST
 
@@ -414,6 +568,10 @@ int main(void)
         pages_of_lines_are_the_same,
         many_files_are_searched_in_order,
         one_file_is_bounded,
+        pages_that_time_ends_are_together_the_whole,
+        a_file_that_takes_too_long_is_told,
+        one_file_that_takes_too_long_is_no_endless_loop,
+        what_a_file_had_until_time_was_over_is_told,
         a_search_ends_at_its_deadline_with_what_it_has,
         the_rest_goes_on_file_by_file_when_time_was_over,
         searches_that_nobody_waits_for_give_their_places_back,

@@ -56,12 +56,12 @@ static const struct field file_rows[] = {
     FIELD_END,
 };
 static const struct field file_row = { NULL, FIELD_OBJECT, .members = file_rows };
-static const struct field binary_rows[] = {
+static const struct field path_rows[] = {
     RESULT_TEXT("path", "From /workspace on."),
     RESULT_EXACT_PATH,
     FIELD_END,
 };
-static const struct field binary_row = { NULL, FIELD_OBJECT, .members = binary_rows };
+static const struct field path_row = { NULL, FIELD_OBJECT, .members = path_rows };
 static const struct field grep_result[] = {
     RESULT_WORKSPACE_ID,
     RESULT_TEXT("pattern", "As it was asked for."),
@@ -69,7 +69,9 @@ static const struct field grep_result[] = {
     { "files", FIELD_ARRAY, .required = true, .items = &file_row, .text = "In order, folder by folder." },
     RESULT_INT("matches", "Matching lines in this page."),
     RESULT_INT("binary_files", "Files that match and are binary: their lines are not shown."),
-    { "binary", FIELD_ARRAY, .required = true, .items = &binary_row, .text = "The first 20 of those." },
+    { "binary", FIELD_ARRAY, .required = true, .items = &path_row, .text = "The first 20 of those." },
+    { "skipped", FIELD_ARRAY, .required = true, .items = &path_row,
+      .text = "A file that takes longer than wait_seconds alone: it was not searched to its end." },
     RESULT_INT("unreadable", "Files and folders that could not be read."),
     RESULT_BOOL("has_more", "There are more, or the time was over: pass next_cursor."),
     RESULT_TEXT0("next_cursor", "For the next page; null at the end."),
@@ -154,6 +156,19 @@ static void append_ignored(struct buffer *notice, const struct call *call)
         }
 }
 
+static void append_skipped(struct buffer *notice, const struct call *call)
+{
+    const json_t *file;
+    size_t index;
+    json_array_foreach(json_object_get(call->kept, "skipped"), index, file) {
+        buffer_append_text(notice, notice->length ? "; " : "");
+        file_append_name(notice, file, "path");
+        buffer_append_text(notice,
+                           " alone takes longer than that and was not searched to its end, nor will "
+                           "the next pages: give path and more wait_seconds, or use rg or tail on it");
+    }
+}
+
 static void append_cut_files(struct buffer *notice, const struct call *call)
 {
     const json_t *file;
@@ -172,6 +187,7 @@ static json_t *make_notice(const struct call *call)
     long long binary = integer_of(call->kept, "binary_files");
     const char *cursor = text_of(call->kept, "next_cursor");
     search_append_lost(&notice, call->kept, integer_of(call->in, "wait_seconds"));
+    append_skipped(&notice, call);
     if (binary > 0)
         buffer_printf(&notice, "%s%lld binary file%s and %s not shown", notice.length ? "; " : "", binary,
                       binary == 1 ? " matches" : "s match", binary == 1 ? "is" : "are");
@@ -247,6 +263,7 @@ static int grep_run(struct call *call, struct error *err)
     json_auto_t *counts = file_result(call, members);
     json_object_update(call->result, counts);
     json_object_set_new(call->result, "binary", list_of(call->kept, "binary"));
+    json_object_set_new(call->result, "skipped", list_of(call->kept, "skipped"));
     json_object_set_new(call->result, "has_more", json_boolean(is_given(call->kept, "next_cursor")));
     json_object_set_new(call->result, "timed_out", json_boolean(over && !strcmp(over, "time")));
     json_object_set_new(call->result, "notice", make_notice(call));

@@ -173,6 +173,30 @@ START_TEST(an_endless_search_is_ended)
 }
 END_TEST
 
+/* What it never comes to the end of is told by name, and what stands behind it is found. */
+START_TEST(an_endless_file_is_told_and_passed)
+{
+    run("echo needle > a; truncate -s 900G big; echo needle > z");
+    char found[200] = "", rest[300] = "grep?pattern=needle&wait_seconds=1", at[200] = "";
+    for (int pages = 0;; pages++) {
+        ck_assert_int_lt(pages, 8);
+        json_auto_t *page = ws_get(rest);
+        for (size_t i = 0; i < count(page, "files"); i++)
+            strcat(strcat(found, " "), member_text(item(page, "files", i), "path"));
+        for (size_t i = 0; i < count(page, "skipped"); i++) {
+            strcat(strcat(found, " -"), member_text(item(page, "skipped", i), "path"));
+            ck_assert(strstr(member_text(page, "notice"), "; big alone takes longer") != NULL);
+        }
+        if (!member_flag(page, "has_more"))
+            break;
+        ck_assert_str_ne(member_text(page, "next_cursor"), at);
+        snprintf(at, sizeof at, "%s", member_text(page, "next_cursor"));
+        snprintf(rest, sizeof rest, "grep?pattern=needle&wait_seconds=1&cursor=%s", at);
+    }
+    ck_assert_str_eq(found, " a -big z");
+}
+END_TEST
+
 /* As a web server that closes when its client goes. */
 static int ask_as_web_server(const char *rest)
 {
@@ -387,6 +411,7 @@ int main(void)
     tcase_add_test(tests, nothing_stands_in_for_ripgrep);
     tcase_add_test(tests, a_stopped_workspace_starts_for_a_search);
     tcase_add_test(tests, an_endless_search_is_ended);
+    tcase_add_test(tests, an_endless_file_is_told_and_passed);
     tcase_add_test(tests, searches_of_clients_that_went_keep_nobody_waiting);
     tcase_add_test(tests, searches_beyond_the_places_end_in_their_time);
     tcase_add_test(tests, names_have_the_known_layout);

@@ -1,4 +1,5 @@
-/* The two halves of a search for content: which files there are, and what they hold. Of grep*.c alone. */
+/* The parts of a search for content: which files there are, what they hold, and how they come to be searched
+ * in time. Of grep*.c alone. */
 #ifndef AGENT_FILES_GREP_H
 #define AGENT_FILES_GREP_H
 
@@ -6,6 +7,8 @@
 #include "lib/agent/files/rg.h"
 #include "lib/agent/search/glob.h"
 #include "lib/agent/search/hits.h"
+
+#define GREP_WHOLE_FILE INT64_MAX /* the line that a page goes on at behind all of a file */
 
 struct grep {
     struct file_call_context *call;
@@ -16,10 +19,13 @@ struct grep {
     struct glob *include, *exclude;
     struct hits_rules rules;
     int64_t until_ms;
+    int64_t asked_ms; /* the whole wait; some of it may have gone before this one began */
     bool timed_out, hidden;
-    bool by_files; /* never all the rest at once */
+    bool by_files; /* time was over before: one file first, and never all the rest at once */
+    bool whole;    /* there is nothing behind what was searched */
     int64_t unreadable, binary;
     json_t *binaries; /* paths of the first ones */
+    json_t *skipped;  /* the path of what takes longer than the whole wait alone */
     struct hits *hits;
 };
 
@@ -43,24 +49,35 @@ struct grep_list {
     struct buffer read; /* of ripgrep's output, from at on not looked at */
     size_t at;
     bool over, broken; /* broken: its end came too early */
+    bool whole;        /* it came to its end by itself */
 };
 int grep_list_begin(struct grep_list *list, struct grep *grep, struct error *err);
 /* The next ones, NUL-ended, "./" in front; at most count and size bytes. None: the end, or the deadline. */
 void grep_list_next(struct grep_list *list, size_t count, size_t size, struct buffer *ret);
+bool grep_list_is_at_end(const struct grep_list *list);
 void grep_list_clear(struct grep_list *list);
+
+/* ---- grep_search.c: all of them, in order, until a page is full or time is over ---- */
+/* *ret_behind (may become NULL: no file at all): all files up to this path were searched, none behind it has
+ * hits; owned by the caller. */
+int grep_search(struct grep *grep, struct grep_list *list, char **ret_behind, struct error *err);
 
 /* ---- grep_run.c: one ripgrep over some of them ---- */
 enum grep_outcome {
     GREP_DONE,
-    GREP_LATE,  /* the deadline came first: hits are what there was */
+    GREP_LATE,  /* the deadline came first: which files it had searched is not known; of one alone hits are
+                 * what there was */
     GREP_BROKEN /* it ended before it was through */
 };
-/* -1: the pattern is none, or it cannot run at all. None: only the pattern is looked at. */
-int grep_files(struct grep *grep, const char *const *files, size_t count, struct hits *hits,
+/* -1: the pattern is none, or it cannot run at all. None: only the pattern is looked at. Deadlines are
+ * clock_boottime_ms(). */
+int grep_files(struct grep *grep, const char *const *files, size_t count, int64_t until_ms, struct hits *hits,
                enum grep_outcome *ret, struct error *err);
 /* All files behind this one, which ripgrep finds by itself: faster, but what it has before its end is no
  * beginning. */
-int grep_rest(struct grep *grep, const char *behind, struct hits *hits, enum grep_outcome *ret,
-              struct error *err);
+int grep_rest(struct grep *grep, const char *behind, int64_t until_ms, struct hits *hits,
+              enum grep_outcome *ret, struct error *err);
+/* {"path", "path_base64"} of a file, from the workspace on; name: as ripgrep says it. */
+json_t *grep_path(const struct grep *grep, const char *name, size_t length);
 
 #endif

@@ -106,15 +106,24 @@ static bool has_hidden_name(const char *path)
     return *path == '.' || strstr(path, "/.") != NULL;
 }
 
+/* Not in an earlier page as a whole. */
+static bool is_still_to_come(const struct grep *grep, const char *path)
+{
+    int order = grep->rules.at_path ? order_of_paths(path, grep->rules.at_path) : 1;
+    return order > 0 || (order == 0 && grep->rules.at_line != GREP_WHOLE_FILE);
+}
+
 bool grep_wants(const struct grep *grep, const char *name)
 {
-    if (grep->only)
-        return true;
-    if (strncmp(name, "./", 2) != 0 || (!grep->hidden && has_hidden_name(name + 2)))
+    if (strncmp(name, "./", 2) != 0)
         return false;
     _cleanup_free_ char *path = xasprintf("%s%s", grep->prefix, name + 2);
     size_t length = strlen(path);
-    if (grep->rules.at_path && order_of_paths(path, grep->rules.at_path) < 0)
+    if (!is_still_to_come(grep, path))
+        return false;
+    if (grep->only)
+        return true;
+    if (!grep->hidden && has_hidden_name(name + 2))
         return false;
     if (!glob_is_empty(grep->include) && !glob_matches(grep->include, path, length))
         return false;

@@ -15,7 +15,7 @@ int grep_list_begin(struct grep_list *list, struct grep *grep, struct error *err
     if (grep->only) {
         buffer_printf(&list->read, "./%s", grep->only);
         buffer_append_char(&list->read, '\0');
-        list->over = true;
+        list->over = list->whole = true;
         return 0;
     }
     grep_arguments_begin(&a);
@@ -55,6 +55,7 @@ static bool read_more(struct grep_list *list)
     list->over = true;
     int status = got == 0 ? rg_end(&list->rg) : 0;
     list->broken = !WIFEXITED(status) || WEXITSTATUS(status) > RG_COMPLAINED;
+    list->whole = got == 0 && !list->broken;
     list->grep->timed_out |= got < 0;
     list->grep->unreadable += list->rg.problems;
     return false;
@@ -79,4 +80,9 @@ void grep_list_next(struct grep_list *list, size_t count, size_t size, struct bu
         }
         list->at += length;
     }
+}
+
+bool grep_list_is_at_end(const struct grep_list *list)
+{
+    return list->whole && list->at == list->read.length;
 }

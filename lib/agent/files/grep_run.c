@@ -21,6 +21,7 @@ struct taking {
     bool whole;         /* its last message was read */
     bool wanted;        /* the file that it is in */
     const char *behind; /* files up to this path are not wanted; NULL = all are */
+    int64_t until_ms;
 };
 
 /* ---- lines ---- */
@@ -34,9 +35,9 @@ static uint64_t line_length(const struct ripgrep_message *m)
     return length;
 }
 
-static size_t path_offset(const struct ripgrep_message *m)
+static size_t path_offset(const char *name, size_t length)
 {
-    return m->path.length >= 2 && !memcmp(m->path.data, "./", 2) ? 2 : 0;
+    return length >= 2 && !memcmp(name, "./", 2) ? 2 : 0;
 }
 
 /* Bytes of a line that were not kept, from the file itself, which may be another one by now: they must hold
@@ -47,7 +48,7 @@ static size_t read_around(const struct grep *grep, struct ripgrep_message *m, ui
     struct stat stat;
     struct path_root folder = { .fd = grep->folder_fd, .path = "/workspace" };
     _cleanup_place_ struct place place = PLACE_INIT;
-    const char *path = buffer_text(&m->path) + path_offset(m);
+    const char *path = buffer_text(&m->path) + path_offset(m->path.data, m->path.length);
     uint64_t inside = (uint64_t)m->start - from;
     if (m->offset < 0 || path_find_existing(&folder, path, PATH_EXACT, &place, NULL) < 0)
         return 0;
@@ -96,11 +97,20 @@ static void take_line(struct taking *t, struct ripgrep_message *m)
 /* ---- files ---- */
 
 /* From the workspace on. */
-static void append_path(const struct grep *grep, const struct ripgrep_message *m, struct buffer *out)
+static void append_path(const struct grep *grep, const char *name, size_t length, struct buffer *out)
 {
-    size_t skip = path_offset(m);
+    size_t skip = path_offset(name, length);
     buffer_append_text(out, grep->prefix);
-    buffer_append(out, m->path.data + skip, m->path.length - skip);
+    buffer_append(out, name + skip, length - skip);
+}
+
+json_t *grep_path(const struct grep *grep, const char *name, size_t length)
+{
+    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
+    json_t *told = json_object();
+    append_path(grep, name, length, &path);
+    names_put(told, "path", buffer_text(&path), path.length);
+    return told;
 }
 
 /* Of a list that we made every file is wanted. */
@@ -112,7 +122,7 @@ static bool is_wanted(const struct taking *t, struct ripgrep_message *m, const c
 static void take_begin(struct taking *t, struct ripgrep_message *m)
 {
     _cleanup_buffer_ struct buffer path = BUFFER_INIT;
-    append_path(t->grep, m, &path);
+    append_path(t->grep, m->path.data, m->path.length, &path);
     hits_end(t->hits, false);
     t->wanted = is_wanted(t, m, buffer_text(&path));
     if (t->wanted)
@@ -129,11 +139,7 @@ static void take_end(struct taking *t, const struct ripgrep_message *m)
     grep->binary++;
     if (json_array_size(grep->binaries) >= BINARY_TOLD)
         return;
-    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
-    json_t *told = json_object();
-    append_path(grep, m, &path);
-    names_put(told, "path", buffer_text(&path), path.length);
-    json_array_append_new(grep->binaries, told);
+    json_array_append_new(grep->binaries, grep_path(grep, m->path.data, m->path.length));
 }
 
 static void take(void *user, const struct ripgrep_message *message)
@@ -213,12 +219,12 @@ static int judge(const struct taking *t, struct rg *rg, int status, bool late, e
     return 0;
 }
 
-static bool read_all(struct grep *grep, struct rg *rg, struct taking *t)
+static bool read_all(struct rg *rg, struct taking *t)
 {
     _cleanup_free_ char *piece = xmalloc(PIECE);
     struct ripgrep *reader = ripgrep_new(take, t);
     ssize_t got;
-    while ((got = rg_read(rg, piece, PIECE, grep->until_ms)) > 0 && ripgrep_feed(reader, piece, (size_t)got))
+    while ((got = rg_read(rg, piece, PIECE, t->until_ms)) > 0 && ripgrep_feed(reader, piece, (size_t)got))
         ;
     t->whole &= got == 0 && ripgrep_is_whole(reader);
     ripgrep_free(reader);
@@ -234,13 +240,13 @@ static int run(struct taking *t, const struct grep_arguments *a, enum grep_outco
     *ret = GREP_BROKEN;
     int rc = rg_start(&rg, grep->call, grep->folder_fd, a->list, err);
     if (rc == 0) {
-        bool late = read_all(grep, &rg, t);
+        bool late = read_all(&rg, t);
         int status = late ? 0 : rg_end(&rg);
         rc = judge(t, &rg, status, late, ret, err);
         grep->unreadable += *ret == GREP_DONE ? rg.problems : 0;
         hits_end(t->hits, *ret == GREP_LATE);
     }
-    if (*ret == GREP_BROKEN) { /* it is to be tried again */
+    if (*ret != GREP_DONE) { /* it is to be tried again */
         grep->binary = binary;
         while (json_array_size(grep->binaries) > told)
             json_array_remove(grep->binaries, told);
@@ -249,14 +255,16 @@ static int run(struct taking *t, const struct grep_arguments *a, enum grep_outco
     return rc;
 }
 
-int grep_files(struct grep *grep, const char *const *files, size_t count, struct hits *hits,
+int grep_files(struct grep *grep, const char *const *files, size_t count, int64_t until_ms, struct hits *hits,
                enum grep_outcome *ret, struct error *err)
 {
     char numbers[2][24];
     struct grep_arguments a = { 0 };
-    struct taking t = { .grep = grep, .hits = hits };
+    struct taking t = { .grep = grep, .hits = hits, .until_ms = until_ms };
     grep_arguments_begin(&a);
     add_search(&a, grep, numbers);
+    if (count == 1)
+        grep_argument(&a, "--line-buffered"); /* what it has found when time is over is told */
     add_pattern(&a, grep);
     for (size_t i = 0; i < count; i++)
         grep_argument(&a, files[i]);
@@ -267,12 +275,12 @@ int grep_files(struct grep *grep, const char *const *files, size_t count, struct
     return rc;
 }
 
-int grep_rest(struct grep *grep, const char *behind, struct hits *hits, enum grep_outcome *ret,
-              struct error *err)
+int grep_rest(struct grep *grep, const char *behind, int64_t until_ms, struct hits *hits,
+              enum grep_outcome *ret, struct error *err)
 {
     char numbers[2][24];
     struct grep_arguments a = { 0 };
-    struct taking t = { .grep = grep, .hits = hits, .behind = behind };
+    struct taking t = { .grep = grep, .hits = hits, .behind = behind, .until_ms = until_ms };
     grep_arguments_begin(&a);
     add_search(&a, grep, numbers);
     grep_argument(&a, "--binary"); /* as it does with files that are named */

@@ -17,7 +17,8 @@
 #define WAITING_MAX   256        /* beyond those: refused */
 #define REPLY_QUEUED  (1u << 20) /* control that waits in the channel: a reply waits for less */
 #define CLOSED_BROKEN 1
-#define WAIT          "wait_ms" /* of a request, where it says how long it is waited for */
+#define WAIT          "wait_ms"  /* of a request, where it says how long it is waited for */
+#define ASKED         "asked_ms" /* what that was before the call waited for a place */
 
 #define PLACE_WAIT_MS 10000 /* for a place: then refused */
 #define RETRY_AFTER   5     /* seconds, told to who is refused */
@@ -237,8 +238,11 @@ static void output_changed(void *user)
 static void count_waiting(struct file_call *call)
 {
     int64_t left = call->until_ms - clock_boottime_ms();
-    if (json_is_integer(json_object_get(call->request, WAIT)))
-        json_object_set_new(call->request, WAIT, json_integer(left > 1 ? left : 1));
+    json_t *asked = json_object_get(call->request, WAIT);
+    if (!json_is_integer(asked))
+        return;
+    json_object_set(call->request, ASKED, asked);
+    json_object_set_new(call->request, WAIT, json_integer(left > 1 ? left : 1));
 }
 
 static bool start_process(struct file_call *call, struct file_pipes *ret)
