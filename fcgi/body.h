@@ -12,5 +12,6 @@ typedef void body_take(void *user, struct exchange *x, json_t *value, const stru
 void body_parse(struct loop *l, struct exchange *x, body_take *take, void *user);
 /* application/json, with or without parameters. */
 bool body_is_json(const struct request *r);
+#define BODY_MUST_BE_JSON "the header Content-Type must say application/json, and the body be that"
 
 #endif

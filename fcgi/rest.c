@@ -381,7 +381,7 @@ static void take_body(struct rest_call *c)
     }
     if (!body_is_json(r)) {
         _cleanup_error_ struct error err = ERROR_INIT;
-        error_set(&err, ERROR_MEDIA_TYPE, "the body must be application/json");
+        error_set(&err, ERROR_MEDIA_TYPE, BODY_MUST_BE_JSON);
         reject_call(c, &err);
         return;
     }

@@ -221,6 +221,8 @@ START_TEST(broken_syntax_is_not_written)
         ck_assert_str_eq(ret_text(json_object_get(reply, "ret"), "validated"), "false");
         const json_t *again = file_ask(edit(rows[i].name, rows[i].bad, rows[i].bad)); /* nothing changes */
         ck_assert(!ret_flag(again, "changed"));
+        ck_assert_str_eq(ret_text(again, "validated"), "skipped");
+        ck_assert_str_eq(ret_text(again, "validation"), "nothing changed");
     }
 }
 END_TEST

@@ -277,6 +277,9 @@ START_TEST(sets_choose_what_is_listed)
     for (size_t i = 0; i < N_ELEMENTS(unknown); i++) {
         s = caller_send(the, "POST", unknown[i], NULL, RPC("tools/list", ""), 0);
         ck_assert_msg(s->status == 404, "%s", unknown[i]);
+        ck_assert_msg((strstr(buffer_text(&s->body), "there are: workspace, file, watch\"") != NULL) ==
+                          (i == 0 || i == 2),
+                      "%s: %s", unknown[i], buffer_text(&s->body));
         sent_free(s);
     }
 }

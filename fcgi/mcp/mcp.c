@@ -8,6 +8,7 @@
 #include "fcgi/documents.h"
 #include "fcgi/mcp/post.h"
 #include "lib/base/log.h"
+#include "lib/op/describe.h"
 
 #include <strings.h>
 
@@ -27,7 +28,7 @@ static bool origin_is_allowed(const struct config *config, const char *origin)
 }
 
 /* "/mcp", "/mcp/", "/mcp/repo,file", "/mcp/repo,file/": the sets, or "". NULL: another path. */
-static char *sets_of(struct service *s, const char *path)
+static char *sets_of(const char *path)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     _cleanup_free_ char **parts = NULL;
@@ -37,7 +38,7 @@ static char *sets_of(struct service *s, const char *path)
     if (count == 1 || (count == 2 && parts[1][0] == '\0'))
         return xstrdup("");
     bool fits = count == 2 || (count == 3 && parts[2][0] == '\0');
-    return fits && mcp_tools_list(s->tools, parts[1]) ? xstrdup(parts[1]) : NULL;
+    return fits ? xstrdup(parts[1]) : NULL;
 }
 
 static void reject(struct exchange *x, enum error_code code, const char *headers, const char *message)
@@ -47,6 +48,13 @@ static void reject(struct exchange *x, enum error_code code, const char *headers
     log_info("request=%s method=%s path=%s status=%d error=%s", x->request_id, x->request->method,
              x->request->path, error_status(code), error_type(code));
     exchange_reply_error(x, &err, headers);
+}
+
+static void wrong_set(struct exchange *x)
+{
+    _cleanup_free_ char *known = describe_toolsets();
+    _cleanup_free_ char *message = xasprintf("there is no such set of tools; there are: %s", known);
+    reject(x, ERROR_NOT_FOUND, NULL, message);
 }
 
 static void wrong_method(struct exchange *x)
@@ -69,7 +77,7 @@ static void admit(struct service *s, struct exchange *x, const char *sets)
     }
     if (!body_is_json(x->request)) {
         principal_clear(&principal);
-        reject(x, ERROR_MEDIA_TYPE, NULL, "the body must be application/json");
+        reject(x, ERROR_MEDIA_TYPE, NULL, BODY_MUST_BE_JSON);
         return;
     }
     post_begin(s, x, &principal, sets);
@@ -83,9 +91,11 @@ void mcp_handle(struct service *s, struct exchange *x)
                "this origin is not allowed: web pages of WORKSPACE_BASE_URL and of this machine are");
         return;
     }
-    _cleanup_free_ char *sets = sets_of(s, x->request->path);
+    _cleanup_free_ char *sets = sets_of(x->request->path);
     if (!sets)
         reject(x, ERROR_NOT_FOUND, NULL, "there is no such path");
+    else if (*sets && !mcp_tools_list(s->tools, sets))
+        wrong_set(x);
     else if (strcmp(x->request->method, "POST") != 0)
         wrong_method(x);
     else

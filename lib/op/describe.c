@@ -66,6 +66,24 @@ static bool is_listed(const char *toolsets, const char *toolset)
     return false;
 }
 
+static bool is_told(const struct op *const *last)
+{
+    for (const struct op *const *op = ops; op < last; op++)
+        if ((*op)->tool && !strcmp((*op)->toolset, (*last)->toolset))
+            return true;
+    return false;
+}
+
+char *describe_toolsets(void)
+{
+    _cleanup_buffer_ struct buffer names = BUFFER_INIT;
+
+    for (const struct op *const *op = ops; *op; op++)
+        if ((*op)->tool && !is_told(op))
+            buffer_printf(&names, "%s%s", names.length ? ", " : "", (*op)->toolset);
+    return xstrdup(buffer_text(&names));
+}
+
 json_t *describe_tools(const char *toolsets)
 {
     json_t *tools = json_array();

@@ -9,6 +9,7 @@ json_t *describe_openapi(const struct config *config,
 json_t *describe_actions(const struct config *config,
                          const char *server_url); /* at most 30, for GPT Actions */
 json_t *describe_tools(const char *toolsets);     /* MCP tools array; NULL = all */
+char *describe_toolsets(void);                    /* "file, watch": those that have tools; caller frees */
 json_t *describe_tool(const struct op *op);
 
 #endif

@@ -87,11 +87,13 @@ static const struct field create_result[] = {
 static int check_limit(const json_t *in, const char *limit, const char *request, struct error *err)
 {
     const json_t *a = json_object_get(in, limit), *b = json_object_get(in, request);
+    const char *usual = field_find(create_params, limit)->dflt;
 
-    if (json_is_number(a) && json_is_number(b) && json_number_value(a) < json_number_value(b))
-        return error_set(err, ERROR_INVALID, "%s (%.15g unless given otherwise) must not be below %s", limit,
-                         json_number_value(a), request);
-    return 0;
+    if (!json_is_number(a) || !json_is_number(b) || json_number_value(a) >= json_number_value(b))
+        return 0;
+    return error_set(err, ERROR_INVALID, "%s (%.15g%s) must not be below %s (%.15g)", limit,
+                     json_number_value(a), strtod(usual, NULL) == json_number_value(a) ? ", its default" : "",
+                     request, json_number_value(b));
 }
 
 static const char *const allowlists[] = { "outbound_cidr_allowlist", "outbound_domain_allowlist",

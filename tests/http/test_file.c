@@ -48,14 +48,15 @@ START_TEST(problems_have_their_status)
 {
     ws_refused(404, "does not exist", "GET", "file?filepath=none", NULL);
     ws_refused(400, "'..' is not taken", "GET", "file?filepath=../../etc/passwd", NULL);
-    ws_refused(400, "leads out of the workspace", "GET", "file?filepath=/etc/passwd", NULL);
+    ws_refused(400, "'/etc/passwd' leads out of the workspace", "GET", "file?filepath=/etc/passwd", NULL);
     ws_refused(400, "is a folder", "GET", "file?filepath=.", NULL);
     ws_refused(422, "filepath", "GET", "file", NULL);
     ws_refused(400, "NUL", "GET", "file?filepath=a%00b", NULL);
     ws_refused(422, "NUL", "POST", "remove", make_json("{s:s%}", "path", "a\0b", (size_t)3));
     ws_expect_output("mkfifo f; ln -s /etc out; printf 'a\\0b' > bin", "");
     ws_refused(400, "is a FIFO", "GET", "file?filepath=f", NULL);
-    ws_refused(400, "leads out", "GET", "files?path=out", NULL);
+    ws_refused(400, "'out' is a symbolic link, or lies below one, that leads out", "GET", "files?path=out",
+               NULL);
     ws_refused(400, "binary data", "GET", "file?filepath=bin", NULL);
     ws_refused(400, "is a FIFO", "POST", "file",
                make_json("{s:s, s:s, s:b}", "filepath", "f", "content", "x", "create_only", 0));

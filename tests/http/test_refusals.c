@@ -221,6 +221,7 @@ START_TEST(every_answer_has_its_headers)
     o.content_type = "text/plain";
     char text[2000];
     ck_assert_int_eq(status_of("POST", "/api/workspaces", &o, text, sizeof text), 415);
+    ck_assert_msg(strstr(text, "Content-Type") != NULL, "%s", text);
 }
 END_TEST
 

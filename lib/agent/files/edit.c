@@ -186,8 +186,10 @@ static int try(const struct file_call_context *call, struct editing *e, json_t *
         edit_apply(bytes_of(&e->before), e->edits, e->count, most, &e->result, err) < 0)
         return -1;
     bool changed = !bytes_equal(bytes_of(&e->before), bytes_of(&e->result.bytes));
-    if (changed && file_validate(call, path_name(e->path, &e->place), bytes_of(&e->before),
-                                 bytes_of(&e->result.bytes), verdict, err) < 0)
+    if (!changed)
+        file_validate_nothing(call, verdict);
+    else if (file_validate(call, path_name(e->path, &e->place), bytes_of(&e->before),
+                           bytes_of(&e->result.bytes), verdict, err) < 0)
         return -1;
     int rc = changed && !file_call_flag(call, "dry_run") ? store(call, e, err) : 0;
     if (rc != 0)

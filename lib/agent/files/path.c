@@ -89,7 +89,8 @@ int path_fail(struct error *err, int number, const char *path, const char *what)
 static int outside(const struct walk *w, struct error *err)
 {
     return error_set(err, ERROR_INVALID,
-                     "'%.200s' leads out of the workspace: use a path inside of /workspace", w->path);
+                     "'%.200s' %sleads out of the workspace: use a path inside of /workspace", w->path,
+                     w->links > 0 ? "is a symbolic link, or lies below one, that " : "");
 }
 
 /* ---- where it begins ---- */

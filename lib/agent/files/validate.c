@@ -100,13 +100,26 @@ static void judge(const struct file_call_context *call, const char *path, struct
     syntax_answer(path, content, (struct bytes){ buffer_text(&answer), answer.length }, ret);
 }
 
+static void tell(json_t *ret, const char *validated, const char *why)
+{
+    json_object_set_new(ret, "validated", json_string(validated));
+    json_object_set_new(ret, "validation", why ? json_string(why) : json_null());
+}
+
+void file_validate_nothing(const struct file_call_context *call, json_t *ret)
+{
+    if (file_call_flag(call, "validate"))
+        tell(ret, "skipped", "nothing changed");
+    else
+        tell(ret, "false", NULL);
+}
+
 int file_validate(const struct file_call_context *call, const char *path, struct bytes before,
                   struct bytes content, json_t *ret, struct error *err)
 {
     struct syntax_verdict verdict, earlier;
     if (!file_call_flag(call, "validate")) {
-        json_object_set_new(ret, "validated", json_string("false"));
-        json_object_set_new(ret, "validation", json_null());
+        tell(ret, "false", NULL);
         return 0;
     }
     judge(call, path, content, &verdict);
@@ -117,7 +130,6 @@ int file_validate(const struct file_call_context *call, const char *path, struct
     if (verdict.outcome == SYNTAX_INVALID)
         return error_set(err, ERROR_INVALID, "%s. File was NOT written.", verdict.message);
     bool valid = verdict.outcome == SYNTAX_VALID;
-    json_object_set_new(ret, "validated", json_string(valid ? "true" : "skipped"));
-    json_object_set_new(ret, "validation", valid ? json_null() : json_string(verdict.message));
+    tell(ret, valid ? "true" : "skipped", valid ? NULL : verdict.message);
     return 0;
 }

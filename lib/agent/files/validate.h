@@ -11,5 +11,7 @@
  * "validation" (why, or null) are set in ret. */
 int file_validate(const struct file_call_context *call, const char *path, struct bytes before,
                   struct bytes content, json_t *ret, struct error *err);
+/* The same members where the content stays as it is, broken or not. */
+void file_validate_nothing(const struct file_call_context *call, json_t *ret);
 
 #endif
