@@ -29,7 +29,8 @@ struct config {
     int64_t command_timeout, max_search_results, max_read_size_bytes, max_write_size_bytes;
     int64_t processes;           /* processes in a workspace: 256 */
     int64_t shared_packages_mib; /* 0 = workspaces share none */
-    int64_t workers;             /* 2 */
+    int64_t shared_packages_seconds;
+    int64_t workers; /* 2 */
     int64_t audit_bytes, audit_files;
 };
 

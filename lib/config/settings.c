@@ -226,6 +226,8 @@ const struct setting settings[] = {
          HELP("The most processes in a workspace.")),
     NUMBER("SHARED_PACKAGES_MIB", shared_packages_mib, 2048, 0, 1048576,
          HELP("Room for the Python packages that workspaces share, in MiB; what comes when it is full is not shared. 0: nothing is.")),
+    NUMBER("SHARED_PACKAGES_SECONDS", shared_packages_seconds, 120, 1, 3600,
+         HELP("How long the gateway takes to bring one of these packages at most; what takes longer is not shared.")),
     NUMBER("WORKERS", workers, 2, 1, 64,
          HELP("How many worker processes serve requests.")),
 };

@@ -67,10 +67,11 @@ struct driver {
     /* must. By which means each limit holds here: {"memory": "cgroup-v1" | "cgroup-v2" | "watched", "cpu":
      * ..., "processes": ..., "network": ..., "seccomp": bool, ...}. A new reference. sandbox may be NULL. */
     json_t *(*capabilities)(const struct config *config, struct sandbox *sandbox);
-    /* may. Brings Python packages ("name==version") into what its sandboxes share read-only; minutes at most.
+    /* may. Brings Python packages ("name==version") into what its sandboxes share read-only, one after the
+     * other, for some seconds and one package's time at most: *ret_tried, on failure too, the first so many.
      * ERROR_UNSUPPORTED where they share none. */
     int (*share_packages)(const struct config *config, const char *const *packages, size_t count,
-                          struct error *err);
+                          size_t *ret_tried, struct error *err);
     /* may: later. */
     int (*snapshot)(struct sandbox *sandbox, const json_t *request, json_t **ret, struct error *err);
 };

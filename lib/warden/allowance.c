@@ -1,4 +1,4 @@
-/* Owns the count of what each workspace had an index asked for, in run/packages.json of the state directory,
+/* Owns the count of what each principal had an index asked for, in run/packages.json of the state directory,
  * so that it outlives the chore that counts. Knows no packages. */
 #include "lib/warden/allowance.h"
 
@@ -17,22 +17,22 @@ static char *file_of(const struct config *config)
     return config_path(config, "run", "packages.json");
 }
 
-static int64_t member(const json_t *all, const char *ws, const char *name)
+static int64_t member(const json_t *all, const char *principal, const char *name)
 {
-    return json_integer_value(json_object_get(json_object_get(all, ws), name));
+    return json_integer_value(json_object_get(json_object_get(all, principal), name));
 }
 
 /* One of the future is of a clock that was set back. */
 static void drop_past(json_t *all)
 {
-    const char *ws;
+    const char *principal;
     json_t *value;
     void *next;
     int64_t now = clock_wall_us() / 1000000;
-    json_object_foreach_safe(all, next, ws, value) {
-        int64_t since = member(all, ws, "since");
+    json_object_foreach_safe(all, next, principal, value) {
+        int64_t since = member(all, principal, "since");
         if (since <= now - HOUR_S || since > now)
-            json_object_del(all, ws);
+            json_object_del(all, principal);
     }
 }
 
@@ -60,25 +60,28 @@ int allowance_save(const struct config *config, const json_t *all, struct error 
     return io_replace_file(AT_FDCWD, path, text, strlen(text), 0600, err);
 }
 
-void allowance_charge(json_t *all, const char *ws, int asked, int refused)
+void allowance_charge(json_t *all, const char *principal, const struct charge *charge)
 {
-    int64_t since = member(all, ws, "since");
-    json_object_set_new(all, ws,
-                        json_pack("{s:I, s:I, s:I}", "since",
-                                  (json_int_t)(since ? since : clock_wall_us() / 1000000), "asked",
-                                  (json_int_t)(member(all, ws, "asked") + asked), "refused",
-                                  (json_int_t)(member(all, ws, "refused") + refused)));
+    int64_t since = member(all, principal, "since");
+    json_object_set_new(
+        all, principal,
+        json_pack("{s:I, s:I, s:I, s:I}", "since", (json_int_t)(since ? since : clock_wall_us() / 1000000),
+                  "asked", (json_int_t)(member(all, principal, "asked") + charge->asked), "refused",
+                  (json_int_t)(member(all, principal, "refused") + charge->refused), "took_ms",
+                  (json_int_t)(member(all, principal, "took_ms") + charge->took_ms)));
 }
 
-size_t allowance_asked(const json_t *all, const char *ws)
+int64_t allowance_took(const json_t *all, const char *principal)
 {
-    return (size_t)member(all, ws, "asked");
+    return member(all, principal, "took_ms");
 }
 
-size_t allowance_left(const json_t *all, const char *ws)
+size_t allowance_left(const json_t *all, const char *principal)
 {
-    int64_t asked = ALLOWANCE_ASKED - member(all, ws, "asked"),
-            refused = ALLOWANCE_REFUSED - member(all, ws, "refused"),
+    int64_t asked = ALLOWANCE_ASKED - member(all, principal, "asked"),
+            refused = ALLOWANCE_REFUSED - member(all, principal, "refused"),
             left = asked < refused ? asked : refused;
+    if (json_object_size(all) >= ALLOWANCE_PRINCIPALS && !json_object_get(all, principal))
+        return 0;
     return left > 0 ? (size_t)left : 0;
 }

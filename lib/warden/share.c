@@ -1,128 +1,25 @@
-/* Finds out which Python packages workspaces have brought for themselves, and has the driver bring the same
- * for all. What it reads lies in homes of workspaces and is written by anybody: names of directories alone
- * are taken, of the form that packages have, so many at most, by handles that follow no link. No file is
- * opened. Who was asked for least comes first, so that no workspace keeps another waiting.
+/* Has the driver bring for all what workspaces have brought for themselves. A batch is one principal's; who
+ * took least of the time is next, so that nobody's packages keep another one's waiting, whatever they are.
  */
 #include "lib/base/io.h"
 #include "lib/base/log.h"
 #include "lib/driver/driver.h"
 #include "lib/warden/allowance.h"
-#include "lib/warden/chore.h"
 #include "lib/warden/internal.h"
+#include "lib/warden/wishes.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #define SHARE_STEP_MS 5000
-#define CACHE         "home/.cache/uv"
-#define NAME_LIMIT    100
-#define ENTRIES_LIMIT 20000 /* directory entries looked at in one workspace */
-#define AT_A_TIME     32
 #define REFUSED_LIMIT (1u << 20)
 #define REFUSED_FOR_S 3600
 #define RENEW_AFTER_S 86400
 
-/* ---- names ---- */
-
-static bool is_word(const char *text, size_t length, const char *also)
-{
-    if (length == 0 || length > NAME_LIMIT || !isalnum((unsigned char)*text))
-        return false;
-    for (size_t i = 0; i < length; i++)
-        if (!isalnum((unsigned char)text[i]) && !strchr(also, text[i]))
-            return false;
-    return true;
-}
-
-/* "2.3.1-py3-none-any.http" of the folder "iniconfig" is iniconfig==2.3.1. */
-static char *package_of(const char *name, const char *file)
-{
-    size_t version = strcspn(file, "-"), length = strlen(file);
-    bool complete = file[version] == '-' && length > 5 && !strcmp(file + length - 5, ".http");
-    if (!complete || !is_word(name, strlen(name), "._-") || !is_word(file, version, "._+!"))
-        return NULL;
-    return xasprintf("%s==%.*s", name, (int)version, file);
-}
-
-/* ---- folders ---- */
-
-static int open_below(int at, const char *path)
-{
-    struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
-    return (int)syscall(SYS_openat2, at, path, &how, sizeof(how));
-}
-
-struct walk {
-    json_t *packages;    /* a set: names of members */
-    const json_t *known; /* not these; may be NULL */
-    size_t limit, entries;
-};
-
-typedef void visit_entry(struct walk *walk, int folder, const char *parent, const char *name);
-
-/* Takes the descriptor. */
-static void each_entry(struct walk *walk, int fd, const char *parent, visit_entry *visit)
-{
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (dir == NULL && fd >= 0)
-        close(fd);
-    for (struct dirent *entry; dir && walk->entries < ENTRIES_LIMIT && (entry = readdir(dir));) {
-        walk->entries++;
-        if (entry->d_name[0] != '.')
-            visit(walk, dirfd(dir), parent, entry->d_name);
-    }
-    if (dir)
-        closedir(dir);
-}
-
-static void visit_wheel(struct walk *walk, int folder, const char *parent, const char *name)
-{
-    (void)folder;
-    _cleanup_free_ char *package = package_of(parent, name);
-    if (package && !json_object_get(walk->known, package) && json_object_size(walk->packages) < walk->limit)
-        json_object_set_new(walk->packages, package, json_true());
-}
-
-static void visit_package(struct walk *walk, int folder, const char *parent, const char *name)
-{
-    (void)parent;
-    each_entry(walk, open_below(folder, name), name, visit_wheel);
-}
-
-static void visit_bucket(struct walk *walk, int folder, const char *parent, const char *name)
-{
-    if (strncmp(name, "wheels-v", 8) != 0 || strlen(name) > 16)
-        return;
-    _cleanup_free_ char *path = xasprintf("%s/pypi", name);
-    each_entry(walk, open_below(folder, path), parent, visit_package);
-}
-
-/* Adds what lies in the cache below path to a set. */
-static void read_cache(int at, const char *path, const json_t *known, size_t limit, json_t *packages)
-{
-    struct walk walk = { .packages = packages, .known = known, .limit = limit };
-    each_entry(&walk, open_below(at, path), "", visit_bucket);
-}
-
-/* ---- what is wanted ---- */
-
-/* Who has no network has no wishes either: what the gateway fetches, and what it asks an index for, could
- * carry something out. */
-static bool may_wish(const struct chore *c, const char *id)
-{
-    json_auto_t *record = NULL;
-    return id_is_valid(ID_WORKSPACE, id) && state_get_workspace(c->state, id, &record, NULL) == 0 &&
-           !json_is_true(json_object_get(json_object_get(record, "spec"), "block_network"));
-}
+/* ---- what is there ---- */
 
 /* Lines of "time name": each is refused for an hour from its own time on. The sandbox that brings packages
  * writes them. */
@@ -147,89 +44,17 @@ static int open_store(const char *path)
     return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-struct wisher {
-    struct wisher *next;
-    char *ws;
-    json_t *wishes; /* a set */
-    size_t left;    /* that may still be asked for in this round */
-};
-
-static void wishers_clear(struct wisher **first)
+/* What is there, was refused, or was tried by this chore: no wish. New reference. */
+static json_t *read_known(const char *store_path, json_t *tried)
 {
-    for (struct wisher *w = *first, *next; w; w = next) {
-        next = w->next;
-        json_decref(w->wishes);
-        free(w->ws);
-        free(w);
-    }
-    *first = NULL;
-}
-
-/* What is there, was refused, or was asked for by this chore: no wish. New reference. */
-static json_t *read_known(const char *store_path, json_t *asked)
-{
-    json_t *known = json_copy(asked);
+    json_t *known = json_copy(tried);
     _cleanup_close_ int store = open_store(store_path);
     if (store >= 0) {
-        read_cache(store, ".", NULL, ENTRIES_LIMIT, known);
+        wishes_read_cache(store, ".", NULL, WISHES_ENTRIES_LIMIT, known);
         read_refused(store, known);
     }
     return known;
 }
-
-/* Of each workspace as many as one round could take. */
-static struct wisher *read_wishes(const struct chore *c, const json_t *known, const json_t *allowance)
-{
-    struct wisher *first = NULL;
-    _cleanup_free_ char *path = config_path(c->config, "workspaces", NULL);
-    DIR *dir = opendir(path);
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        size_t left = allowance_left(allowance, entry->d_name);
-        if (left == 0 || !may_wish(c, entry->d_name))
-            continue;
-        _cleanup_free_ char *cache = xasprintf("%s/" CACHE, entry->d_name);
-        struct wisher *w = xcalloc(1, sizeof(*w));
-        *w = (struct wisher){
-            .next = first, .ws = xstrdup(entry->d_name), .wishes = json_object(), .left = left
-        };
-        read_cache(dirfd(dir), cache, known, AT_A_TIME, w->wishes);
-        first = w;
-    }
-    if (dir)
-        closedir(dir);
-    return first;
-}
-
-static struct wisher *least_served(struct wisher *first, const json_t *allowance)
-{
-    struct wisher *found = NULL;
-    for (struct wisher *w = first; w; w = w->next)
-        if (w->left > 0 && json_object_size(w->wishes) > 0 &&
-            (!found || allowance_asked(allowance, w->ws) < allowance_asked(allowance, found->ws)))
-            found = w;
-    return found;
-}
-
-/* Takes up to so many out of the wishes, and charges them. asked: name -> whose wish, of all rounds; it keeps
- * the names. */
-static size_t choose(struct wisher *first, json_t *allowance, json_t *asked,
-                     const char *ret[static AT_A_TIME])
-{
-    size_t count = 0;
-    for (struct wisher *w; count < AT_A_TIME && (w = least_served(first, allowance));) {
-        const char *wish = json_object_iter_key(json_object_iter(w->wishes));
-        if (!json_object_get(asked, wish)) {
-            json_object_set_new(asked, wish, json_string(w->ws));
-            ret[count++] = json_object_iter_key(json_object_iter_at(asked, wish));
-            allowance_charge(allowance, w->ws, 1, 0);
-            w->left--;
-        }
-        json_object_del(w->wishes, wish);
-    }
-    return count;
-}
-
-/* ---- the chore ---- */
 
 static bool is_full(const struct config *config, const char *store_path, bool *ret_is_old)
 {
@@ -259,58 +84,117 @@ static int renew(const struct config *config, struct error *err)
     return io_remove_tree(at, ".packages.old", err);
 }
 
-/* Whose wishes were refused pays for it. */
-static void charge_refused(const char *store_path, const char *const *wanted, size_t count,
-                           const json_t *asked, json_t *allowance)
+/* ---- the chore ---- */
+
+/* Of one chore: sets of names and of principals. */
+struct tally {
+    json_t *tried, *failed;
+};
+
+static void tally_clear(struct tally *t)
 {
+    json_decref(t->tried);
+    json_decref(t->failed);
+}
+
+static struct wisher *find_next(struct wisher *first, const json_t *allowance, const struct tally *t)
+{
+    struct wisher *found = NULL;
+    for (struct wisher *w = first; w; w = w->next)
+        if (json_object_size(w->names) > 0 && !json_object_get(t->failed, w->principal) &&
+            (!found || allowance_took(allowance, w->principal) < allowance_took(allowance, found->principal)))
+            found = w;
+    return found;
+}
+
+static size_t list_names(const struct wisher *w, const char *ret[static WISHES_AT_A_TIME])
+{
+    size_t count = 0;
+    for (void *i = json_object_iter(w->names); i && count < WISHES_AT_A_TIME;
+         i = json_object_iter_next(w->names, i))
+        ret[count++] = json_object_iter_key(i);
+    return count;
+}
+
+static int count_refused(const char *store_path, const char *const *names, size_t count)
+{
+    int sum = 0;
     json_auto_t *refused = json_object();
     _cleanup_close_ int store = open_store(store_path);
     if (store >= 0)
         read_refused(store, refused);
     for (size_t i = 0; i < count; i++)
-        if (json_object_get(refused, wanted[i]))
-            allowance_charge(allowance, json_string_value(json_object_get(asked, wanted[i])), 0, 1);
+        sum += json_object_get(refused, names[i]) != NULL;
+    return sum;
 }
 
-/* What is asked for is counted before, and stays so if this process ends amid it. */
-static int ask(const struct config *config, const char *store, const char *const *wanted, size_t count,
-               const json_t *asked, json_t *allowance, struct error *err)
+/* All is charged before, and stays so if this process ends amid it; what was not tried is given back. The
+ * last one of a batch that failed is paid for like a refusal. */
+static int ask(const struct config *config, const char *store, const struct wisher *w, json_t *allowance,
+               struct tally *t, struct error *err)
 {
-    const struct driver *driver = driver_find(config->driver);
+    const char *names[WISHES_AT_A_TIME];
+    size_t count = list_names(w, names), tried = 0;
+    struct charge charge = { .asked = (int)count };
+    allowance_charge(allowance, w->principal, &charge);
     if (allowance_save(config, allowance, err) < 0)
         return -1;
-    int result = driver->share_packages(config, wanted, count, err);
-    charge_refused(store, wanted, count, asked, allowance);
-    return allowance_save(config, allowance, result < 0 ? NULL : err) < 0 ? -1 : result;
+    int64_t begun = clock_boottime_ms();
+    int result = driver_find(config->driver)->share_packages(config, names, count, &tried, err);
+    for (size_t i = 0; i < tried; i++)
+        json_object_set_new(t->tried, names[i], json_true());
+    charge = (struct charge){ .asked = (int)tried - (int)count,
+                              .refused = count_refused(store, names, tried) + (result < 0 && tried > 0),
+                              .took_ms = clock_boottime_ms() - begun };
+    allowance_charge(allowance, w->principal, &charge);
+    if (allowance_save(config, allowance, result < 0 ? NULL : err) < 0)
+        return -1;
+    return result < 0 ? -1 : tried > 0;
 }
 
-/* Reads all of it anew, so that who comes while others are served is served next. asked: as in choose. 0 =
- * nothing is left to do. */
-static int bring_some(const struct chore *c, const char *store, json_t *asked, struct error *err)
+/* A batch that fails amid its packages is over for its principal, not for others. */
+static int ask_or_pass_over(const struct config *config, const char *store, const struct wisher *w,
+                            json_t *allowance, struct tally *t, struct error *err)
 {
-    const struct config *config = c->config;
-    const char *wanted[AT_A_TIME];
-    bool is_old;
-    json_auto_t *allowance = allowance_load(config), *known = read_known(store, asked);
-    __attribute__((cleanup(wishers_clear))) struct wisher *wishers = read_wishes(c, known, allowance);
-    size_t count = choose(wishers, allowance, asked, wanted);
-    bool full = count > 0 && is_full(config, store, &is_old);
-    if (full && !is_old)
-        log_info("shared packages: no room for %zu more; see WORKSPACE_SHARED_PACKAGES_MIB", count);
-    if (count == 0 || (full && !is_old))
-        return 0;
-    if ((full && renew(config, err) < 0) || ask(config, store, wanted, count, asked, allowance, err) < 0)
-        return -1;
+    size_t before = json_object_size(t->tried);
+    _cleanup_error_ struct error failure = ERROR_INIT;
+    int result = ask(config, store, w, allowance, t, &failure);
+    if (result >= 0)
+        return result;
+    if (json_object_size(t->tried) == before)
+        return error_move(err, &failure), -1;
+    log_error("%s", failure.message);
+    json_object_set_new(t->failed, w->principal, json_true());
     return 1;
+}
+
+/* Reads all of it anew, so that who comes while others are served is served next. 0 = nothing is left to do.
+ */
+static int bring_some(const struct chore *c, const char *store, struct tally *t, struct error *err)
+{
+    bool is_old;
+    const struct config *config = c->config;
+    json_auto_t *allowance = allowance_load(config), *known = read_known(store, t->tried);
+    __attribute__((cleanup(wishes_clear))) struct wisher *wishers = wishes_read(c, known, allowance);
+    const struct wisher *next = find_next(wishers, allowance, t);
+    bool full = next && is_full(config, store, &is_old);
+    if (full && !is_old)
+        log_info("shared packages: no room for %zu more; see WORKSPACE_SHARED_PACKAGES_MIB",
+                 json_object_size(next->names));
+    if (!next || (full && !is_old))
+        return 0;
+    if (full && renew(config, err) < 0)
+        return -1;
+    return ask_or_pass_over(config, store, next, allowance, t, err);
 }
 
 /* Each round takes of somebody's allowance, so that it ends. */
 static int bring(const struct chore *c, struct error *err)
 {
     int result;
-    json_auto_t *asked = json_object();
+    __attribute__((cleanup(tally_clear))) struct tally t = { json_object(), json_object() };
     _cleanup_free_ char *store = config_path(c->config, "tools", ".packages");
-    while ((result = bring_some(c, store, asked, err)) > 0)
+    while ((result = bring_some(c, store, &t, err)) > 0)
         ;
     return result;
 }
@@ -338,8 +222,8 @@ int chore_share(const struct chore *c, const char *unused, struct error *err)
 static uint64_t look_at_cache(int workspaces, const char *id)
 {
     struct stat status;
-    _cleanup_free_ char *path = xasprintf("%s/" CACHE "/archive-v0", id);
-    _cleanup_close_ int fd = open_below(workspaces, path);
+    _cleanup_free_ char *path = xasprintf("%s/" WISHES_CACHE "/archive-v0", id);
+    _cleanup_close_ int fd = wishes_open_below(workspaces, path);
     if (fd < 0 || fstat(fd, &status) < 0)
         return 0;
     return ((uint64_t)status.st_mtim.tv_sec * 1000000007u + (uint64_t)status.st_mtim.tv_nsec) ^ status.st_ino;

@@ -27,7 +27,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define BRING_MS 300000
+/* A batch begins with no package after SLICE_S, and ends by itself after that and one package's time. What it
+ * does besides, measuring and giving leave to read, has SPARE_S. */
+#define SLICE_S 10
+#define SPARE_S 60
 
 /* clang-format off */
 /* Where the stamp is another store's, or gone, links lead nowhere: the own cache begins anew. Archives come
@@ -55,11 +58,14 @@ static const char wrapper[] =
 /* The first run brings what a resolution without the index reads: of the package, and of what it depends on.
  * stamp: which store, how many packages came, MiB. It changes when all of them are whole. What could not be
  * brought is tried again an hour after it was refused, whatever was refused since: it may have been the
- * network. */
+ * network. Whose time was over is refused too, and the last of its batch, so that others' turn comes; uv leaves
+ * what it wrote until then. Each one that is tried is a byte of the output. What a package takes is measured
+ * by its links: measuring all there is would take longer than most packages do. */
 static const char bringer[] =
+    "exec 3>&1 1>&2\n"
     "cd " SANDBOX_WORKSPACE " || exit 1\n"
-    "limit=$1\n"
-    "shift\n"
+    "limit=$(($1 * 1024)) each=$2 slice=$3\n"
+    "shift 3\n"
     "now=$(date +%s)\n"
     "[ ! -f refused ] || {\n"
     "    while read -r at package; do\n"
@@ -71,20 +77,43 @@ static const char bringer[] =
     "    id=$(od -An -N8 -tx8 /dev/urandom | tr -d ' ') count=0\n"
     "}\n"
     "[ -e born ] || : >born\n"
-    "bring() {\n"
-    "    " SANDBOX_TOOLS "/uv pip install -q --only-binary :all: --link-mode symlink --python /usr/bin/python3 --target /tmp/target \"$@\"\n"
+    "bring='\n"
+    "    bring() {\n"
+    "        " SANDBOX_TOOLS "/uv pip install -q --only-binary :all: --link-mode symlink --python /usr/bin/python3 --target /tmp/target \"$@\"\n"
+    "    }\n"
+    "    cd /tmp && { bring --dry-run \"$1\"; bring --no-deps \"$1\"; }'\n"
+    "measure() {\n"
+    "    kib=$(du -sk \"$@\" 2>/dev/null)\n"
+    "    kib=${kib%%[!0-9]*} kib=${kib:-0}\n"
     "}\n"
+    "seconds() {\n"
+    "    read -r up idle </proc/uptime\n"
+    "    up=${up%.*}\n"
+    "}\n"
+    "measure . && size=$kib\n"
+    "seconds && end=$((up + slice))\n"
     "for package; do\n"
-    "    [ \"$(du -sm . | cut -f1)\" -lt \"$limit\" ] || break\n"
-    "    if (cd /tmp && { bring --dry-run \"$package\"; bring --no-deps \"$package\"; }); then\n"
-    "        count=$((count + 1))\n"
+    "    seconds\n"
+    "    [ \"$size\" -lt \"$limit\" ] && [ \"$up\" -lt \"$end\" ] || break\n"
+    "    printf . >&3\n"
+    "    timeout -k 5 \"$each\" /bin/sh -c \"$bring\" sh \"$package\" 3>&-\n"
+    "    status=$?\n"
+    "    if [ $status = 0 ]; then\n"
+    "        measure -L /tmp/target\n"
+    "        size=$((size + kib)) count=$((count + 1))\n"
     "    else\n"
     "        echo \"$(date +%s) $package\" >>refused\n"
     "    fi\n"
     "    rm -rf /tmp/target\n"
+    "    [ $status -lt 124 ] || {\n"
+    "        rm -rf .tmp* ./*/.tmp*\n"
+    "        echo \"$package took longer than $each s\" >&2\n"
+    "        break\n"
+    "    }\n"
     "done\n"
     "chmod -R a+rX archive-v* wheels-v* simple-v*\n"
-    "echo \"$id $count $(du -sm . | cut -f1)\" >stamp.new && mv stamp.new stamp\n";
+    "measure .\n"
+    "echo \"$id $count $(((kib + 1023) / 1024))\" >stamp.new && mv stamp.new stamp\n";
 /* clang-format on */
 
 bool packages_are_shared(const struct config *config)
@@ -140,16 +169,22 @@ static void describe_environment(const struct config *config, struct vector *v)
 
 enum { FD_NULL, FD_OUTPUT, FD_ERROR, FD_SECCOMP, FD_ARGUMENTS, FDS };
 
-/* ret_output: our end of what it says. */
-static int open_descriptors(struct vector *v, int *ret_output, struct error *err)
+static int open_pipe(struct vector *v, int *ret, struct error *err)
 {
     int pair[2];
-    vector_add_fd(v, open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (pipe2(pair, O_CLOEXEC | O_NONBLOCK))
         return error_errno(err, ERROR_DRIVER, errno, "cannot make a pipe");
-    *ret_output = pair[0];
+    *ret = pair[0];
     vector_add_fd(v, pair[1]);
-    vector_add_fd(v, fcntl(pair[1], F_DUPFD_CLOEXEC, 3));
+    return 0;
+}
+
+/* ret_tried, ret_said: our ends. */
+static int open_descriptors(struct vector *v, int *ret_tried, int *ret_said, struct error *err)
+{
+    vector_add_fd(v, open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (open_pipe(v, ret_tried, err) < 0 || open_pipe(v, ret_said, err) < 0)
+        return -1;
     int filter = seccomp_program(err);
     if (filter < 0)
         return -1;
@@ -158,10 +193,10 @@ static int open_descriptors(struct vector *v, int *ret_output, struct error *err
     return 0;
 }
 
-static int wait_for(int pidfd, struct error *err)
+static int wait_for(int pidfd, int timeout_ms, struct error *err)
 {
     siginfo_t info = { 0 };
-    if (process_pidfd_wait(pidfd, BRING_MS) != 1) {
+    if (process_pidfd_wait(pidfd, timeout_ms) != 1) {
         process_pidfd_signal(pidfd, SIGKILL); /* all of the sandbox dies with it */
         process_pidfd_wait(pidfd, 5000);
         waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG);
@@ -172,18 +207,20 @@ static int wait_for(int pidfd, struct error *err)
     return fine ? 0 : error_set(err, ERROR_DRIVER, "bringing shared packages failed");
 }
 
-static char **make_argv(const char *limit, const char *const *packages, size_t count)
+static char **make_argv(const char *const numbers[static 3], const char *const *packages, size_t count)
 {
-    const char *const head[] = { "bwrap", "--args", "4", "--", "/bin/sh", "-c", bringer, "sh", limit };
+    const char *const head[] = { "bwrap", "--args", "4",        "--",       "/bin/sh", "-c",
+                                 bringer, "sh",     numbers[0], numbers[1], numbers[2] };
     char **argv = xcalloc(N_ELEMENTS(head) + count + 1, sizeof(*argv));
     memcpy(argv, head, sizeof(head));
     memcpy(argv + N_ELEMENTS(head), packages, count * sizeof(*packages));
     return argv;
 }
 
-static int run(uid_t uid, const struct spawn_view *views, size_t n_views, const struct vector *v,
-               char *const *argv, struct error *err)
+static int run(const struct config *config, uid_t uid, const struct spawn_view *views, size_t n_views,
+               const struct vector *v, char *const *argv, struct error *err)
 {
+    int timeout_ms = ((int)config->shared_packages_seconds + SLICE_S + SPARE_S) * 1000;
     pid_t pid;
     _cleanup_close_ int pidfd = -1;
     _cleanup_free_ char *program = bwrap_find_program(err);
@@ -195,17 +232,27 @@ static int run(uid_t uid, const struct spawn_view *views, size_t n_views, const 
                              .fds = v->fds,
                              .n_fds = v->n_fds,
                              .cgroup_fd = -1 };
-    return program && !spawn_run(&s, &pid, &pidfd, err) ? wait_for(pidfd, err) : -1;
+    return program && !spawn_run(&s, &pid, &pidfd, err) ? wait_for(pidfd, timeout_ms, err) : -1;
 }
 
-static void tell(int output)
+static void tell(int said)
 {
     char text[512];
-    ssize_t length = output < 0 ? 0 : read(output, text, sizeof(text) - 1);
+    ssize_t length = read(said, text, sizeof(text) - 1);
     text[length > 0 ? length : 0] = '\0';
     text[strcspn(text, "\n")] = '\0';
     if (*text)
         log_info("shared packages: %s", text);
+}
+
+/* Of so many. */
+static size_t count_tried(int tried, size_t count)
+{
+    char bytes[64];
+    size_t sum = 0;
+    for (ssize_t length; sum < count && (length = read(tried, bytes, sizeof(bytes))) > 0;)
+        sum += (size_t)length;
+    return sum < count ? sum : count;
 }
 
 /* What is bound into the sandbox, from outside. */
@@ -242,22 +289,28 @@ static int bring(const struct config *config, const struct places *p, char *cons
     vector_add(v, "--seccomp", "3", NULL);
     if (root_describe(&root, v, err) || vector_seal(v, FD_ARGUMENTS, err))
         return -1;
-    return run(p->uid, views, viewed ? N_ELEMENTS(views) : 0, v, argv, err);
+    return run(config, p->uid, views, viewed ? N_ELEMENTS(views) : 0, v, argv, err);
 }
 
-int packages_bring(const struct config *config, const char *const *packages, size_t count, struct error *err)
+int packages_bring(const struct config *config, const char *const *packages, size_t count, size_t *ret_tried,
+                   struct error *err)
 {
-    char limit[24];
-    _cleanup_close_ int output = -1;
+    char mib[24], each[24], slice[12];
+    const char *const numbers[] = { mib, each, slice };
+    _cleanup_close_ int tried = -1, said = -1;
     _cleanup_vector_ struct vector v = { .arguments = BUFFER_INIT };
     __attribute__((cleanup(places_clear))) struct places places = { 0 };
+    *ret_tried = 0;
     if (!packages_are_shared(config))
         return error_set(err, ERROR_UNSUPPORTED, "there is no uv");
-    if (find_places(config, &places, err) < 0 || open_descriptors(&v, &output, err) < 0)
+    if (find_places(config, &places, err) < 0 || open_descriptors(&v, &tried, &said, err) < 0)
         return -1;
-    snprintf(limit, sizeof(limit), "%lld", (long long)config->shared_packages_mib);
-    _cleanup_free_ char **argv = make_argv(limit, packages, count);
+    snprintf(mib, sizeof(mib), "%lld", (long long)config->shared_packages_mib);
+    snprintf(each, sizeof(each), "%lld", (long long)config->shared_packages_seconds);
+    snprintf(slice, sizeof(slice), "%d", SLICE_S);
+    _cleanup_free_ char **argv = make_argv(numbers, packages, count);
     int result = bring(config, &places, argv, &v, err);
-    tell(output);
+    *ret_tried = count_tried(tried, count);
+    tell(said);
     return result;
 }

@@ -14,8 +14,11 @@
 bool packages_are_shared(const struct config *config);
 /* The program `uv` that commands find: takes over what is new, then runs the real one. */
 int packages_describe(struct vector *v, struct error *err);
-/* Brings "name==version" from the gateway's index, wheels alone: nothing of them is executed. What cannot be
- * brought is noted in the folder, and no error. Takes minutes at most. */
-int packages_bring(const struct config *config, const char *const *packages, size_t count, struct error *err);
+/* Brings "name==version" from the gateway's index, wheels alone: nothing of them is executed. One after the
+ * other; none begins when some seconds are over, or after one that took longer than a package may. So
+ * *ret_tried, the first so many, may be fewer than all; it is set on failure too, which the last of them may
+ * be the reason of. What was tried and cannot be brought is noted in the folder, and no error. */
+int packages_bring(const struct config *config, const char *const *packages, size_t count, size_t *ret_tried,
+                   struct error *err);
 
 #endif
