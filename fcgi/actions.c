@@ -104,49 +104,97 @@ void actions_create(struct flight *f)
 
 /* ---- the principal's own workspace ---- */
 
-int actions_take_default(struct flight *f, struct error *err)
+/* Looking makes nothing: who may only look works in what is there. */
+static int check_creation(const struct principal *p, struct error *err)
 {
-    json_object_set_new(f->in, "workspace_id", json_string(f->workspace_id));
+    if (p->write)
+        return 0;
+    return error_set(err, ERROR_FORBIDDEN,
+                     "you have no workspace named " DEFAULT_WORKSPACE
+                     ": creating one needs a token with the scope write; workspace_id names another one");
+}
+
+static int take_default(struct flight *f, const char *id, struct error *err)
+{
+    snprintf(f->workspace_id, ID_SIZE, "%s", id);
+    json_object_set_new(f->in, "workspace_id", json_string(id));
     return dispatch_load_workspace(f, &f->workspace, err);
 }
 
+static void forget_default(struct flight *f)
+{
+    f->workspace_id[0] = '\0';
+    json_object_del(f->in, "workspace_id");
+    json_decref(STEAL(f->workspace));
+}
+
+bool actions_lost_default(struct flight *f, const struct error *err)
+{
+    _cleanup_error_ struct error problem = ERROR_INIT;
+    json_auto_t *record = NULL;
+    return f->means_default && err->code == ERROR_NOT_FOUND &&
+           (!f->workspace_id[0] ||
+            (dispatch_load_workspace(f, &record, &problem) < 0 && problem.code == ERROR_NOT_FOUND));
+}
+
+int actions_find_default(struct flight *f, struct error *err)
+{
+    char id[ID_SIZE];
+    _cleanup_error_ struct error problem = ERROR_INIT;
+    f->means_default = !f->principal.workspace_id;
+    int rc = default_workspace_find(f->service->state, &f->principal, id, err);
+    if (rc != 0)
+        return rc < 0 ? -1 : check_creation(&f->principal, err);
+    if (take_default(f, id, &problem) == 0)
+        return 0;
+    if (actions_lost_default(f, &problem)) { /* removed between the two looks */
+        forget_default(f);
+        return check_creation(&f->principal, err);
+    }
+    error_move(err, &problem);
+    return -1;
+}
+
+bool actions_look_again(struct flight *f, const struct error *err)
+{
+    _cleanup_error_ struct error problem = ERROR_INIT;
+    if (!actions_lost_default(f, err) || ++f->attempts >= ATTEMPTS)
+        return false;
+    forget_default(f);
+    if (f->data)
+        json_object_set_new(f->in, f->op->data, STEAL(f->data));
+    if (actions_find_default(f, &problem) < 0)
+        dispatch_fail(f, &problem);
+    else
+        dispatch_advance(f);
+    return true;
+}
+
+/* There is one, whoever made it; where it is not up yet, its keeper's start is waited for. */
 static void default_created(void *user, const json_t *ret, const struct error *err)
 {
     struct flight *f = user;
     _cleanup_error_ struct error problem = ERROR_INIT;
-    char own[ID_SIZE];
-    (void)ret;
-    snprintf(own, sizeof(own), "%s", f->workspace_id);
+    const json_t *existing = json_object_get(ret, "existing");
+    const json_t *made = existing ? existing : json_object_get(ret, "record");
+    const char *id = json_string_value(json_object_get(made, "workspace_id"));
     f->number = 0;
-    f->creating = false;
-    if (err) {
-        actions_take_back(f);
-        dispatch_fail(f, err);
+    if (!err && take_default(f, id ? id : "", &problem) == 0) {
+        dispatch_advance(f);
         return;
     }
-    int rc = default_workspace_find(f->service->state, &f->principal, f->workspace_id, &problem);
-    if (rc == 0 && strcmp(own, f->workspace_id) != 0) /* another came first */
-        keeper_client_take_back(f->service->client, own);
-    if (rc == 1)
-        error_set(&problem, ERROR_UNAVAILABLE, "the workspace is gone: try again");
-    if (rc != 0 || actions_take_default(f, &problem) < 0)
-        dispatch_fail(f, &problem);
-    else
-        dispatch_advance(f);
+    if (!actions_look_again(f, err ? err : &problem))
+        dispatch_fail(f, err ? err : &problem);
 }
 
 void actions_create_default(struct flight *f)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     json_auto_t *record = default_workspace_record(f->service->config, &f->principal, &err);
-    if (!record) {
+    if (record)
+        f->number = keeper_client_create_by_name(f->service->client, record, default_created, f);
+    else
         dispatch_fail(f, &err);
-        return;
-    }
-    dispatch_note(f, record);
-    f->creating = true;
-    f->number =
-        keeper_client_create(f->service->client, record, f->principal.name, NULL, NULL, default_created, f);
 }
 
 /* ---- ending ---- */

@@ -8,8 +8,8 @@
 
 #define DEFAULT_WORKSPACE "default"
 
-/* 0 = id is the one that the token is bound to, else the oldest named "default": two that are made at the
- * same moment mean the same then. 1 = there is none. */
+/* 0 = id is the one that the token is bound to, else the first made of those named "default". 1 = there is
+ * none. */
 int default_workspace_find(struct state *state, const struct principal *principal, char id[static ID_SIZE],
                            struct error *err);
 /* The record of one to be created; a new reference. */

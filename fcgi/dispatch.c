@@ -7,7 +7,6 @@
 #include "fcgi/audited.h"
 #include "fcgi/auth.h"
 #include "fcgi/away.h"
-#include "fcgi/default_workspace.h"
 #include "fcgi/raw.h"
 #include "fcgi/stream.h"
 #include "fcgi/wait.h"
@@ -42,6 +41,7 @@ static void flight_free(struct flight *f)
     json_decref(f->in);
     json_decref(f->kept);
     json_decref(f->workspace);
+    json_decref(f->data);
     buffer_free(&f->blocks);
     free(f->memo);
     free(f);
@@ -56,8 +56,14 @@ static void log_operation(const struct flight *f, int status, const struct error
     audited_call(f, status, err);
 }
 
+/* Who named none is not told of one. */
 void dispatch_finish(struct flight *f, const char *text, size_t length, const struct error *err)
 {
+    _cleanup_error_ struct error gone = ERROR_INIT;
+    if (err && actions_lost_default(f, err)) {
+        error_set(&gone, ERROR_UNAVAILABLE, "your default workspace was removed during the call: try again");
+        err = &gone;
+    }
     log_operation(f, err ? error_status(err->code) : 200, err);
     f->sink->answer(f->user, f, text, length, err);
     flight_free(f);
@@ -228,6 +234,7 @@ void dispatch_note(struct flight *f, const json_t *object)
 /* Nobody else has value, which may be changed. */
 static void take_value(struct flight *f, json_t *value)
 {
+    json_decref(STEAL(f->data));
     json_decref(f->kept);
     f->kept = value;
     dispatch_note(f, f->kept);
@@ -248,9 +255,9 @@ void dispatch_kept(void *user, const json_t *ret, const struct error *err)
     f->number = 0;
     if (none && (f->op->flags & OP_STOPPED_TOO))
         take_value(f, json_object());
-    else if (err)
+    else if (err && !actions_look_again(f, err))
         dispatch_fail(f, err);
-    else
+    else if (!err)
         take_value(f, ret ? json_incref((json_t *)ret) : json_object());
 }
 
@@ -291,6 +298,10 @@ void dispatch_ask_keeper(struct flight *f, bool start, keeper_answer *answer)
         .timeout_ms = KEEPER_TIMEOUT_MS + f->op->keep_ms,
         .patience_ms = patience(f->op),
     };
+    if (f->means_default && data) {
+        json_decref(f->data);
+        f->data = json_incref(data);
+    }
     f->number = keeper_client_request(f->service->client, &request, answer, f);
 }
 
@@ -339,16 +350,6 @@ static int check_scope(const struct op *op, const struct principal *p, struct er
     return error_set(err, ERROR_FORBIDDEN, "this needs a token with the scope %s", scope);
 }
 
-/* Looking makes nothing: who may only look works in what is there. */
-static int check_creation(const struct principal *p, struct error *err)
-{
-    if (p->write)
-        return 0;
-    return error_set(err, ERROR_FORBIDDEN,
-                     "you have no workspace named " DEFAULT_WORKSPACE
-                     ": creating one needs a token with the scope write; workspace_id names another one");
-}
-
 static int prepare(struct flight *f, struct error *err)
 {
     if (check_scope(f->op, &f->principal, err) < 0)
@@ -359,8 +360,7 @@ static int prepare(struct flight *f, struct error *err)
         return 0;
     if (f->workspace_id[0])
         return dispatch_load_workspace(f, &f->workspace, err);
-    int rc = default_workspace_find(f->service->state, &f->principal, f->workspace_id, err);
-    return rc == 0 ? actions_take_default(f, err) : rc == 1 ? check_creation(&f->principal, err) : -1;
+    return actions_find_default(f, err);
 }
 
 /* While much output lies here for slow clients, who asks for a large page gets a usual one: max_bytes is a

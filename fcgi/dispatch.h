@@ -73,17 +73,19 @@ struct flight {
     void *user;
     struct principal principal;
     enum call_form form;
-    bool begun;     /* of its sink: a piece went out */
-    bool streaming; /* among the answers that are made in pieces */
-    bool going_on;  /* of such a one: the operation gave its first piece */
-    bool blocked;   /* its client is slow: not run until that drained */
-    bool counted;   /* among the parked of its principal */
-    bool creating;  /* a workspace that nobody would know of, were it given up now */
+    bool begun;         /* of its sink: a piece went out */
+    bool streaming;     /* among the answers that are made in pieces */
+    bool going_on;      /* of such a one: the operation gave its first piece */
+    bool blocked;       /* its client is slow: not run until that drained */
+    bool counted;       /* among the parked of its principal */
+    bool means_default; /* its client named no workspace */
+    bool creating;      /* a workspace that nobody would know of, were it given up now */
     unsigned char attempts;
     bool *over; /* set when it ends inside dispatch_start */
     char *key;
     char *audited; /* the beginning of its line in the audit log; NULL = none */
     json_t *in, *kept, *workspace;
+    json_t *data;         /* of a call that may begin again: what stood in its parameters (op->data) */
     struct buffer blocks; /* of an MCP answer; empty = its text alone */
     bool failed;          /* of an MCP answer: it tells of a failure */
     void *memo;

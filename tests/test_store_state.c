@@ -123,6 +123,7 @@ START_TEST(records_outlive_the_process)
     ck_assert(WIFSIGNALED(status));
     open_store();
     ck_assert_int_eq(state_get_workspace(s, id_of(record), &read, &err), 0);
+    json_object_set_new(record, "number", json_integer(1)); /* it is the first */
     ck_assert(json_equal(record, read));
 }
 END_TEST
@@ -351,6 +352,94 @@ START_TEST(a_key_creates_once)
 }
 END_TEST
 
+static json_t *make_named(const char *owner, const char *name)
+{
+    json_t *record = make_record(owner);
+    json_object_set_new(record, "name", json_string(name));
+    return record;
+}
+
+/* Who asks by name has the first that was made of that name while there is one, whatever the clocks said. */
+START_TEST(a_name_creates_once)
+{
+    static const struct state_idempotency by_name = { .key = NULL };
+    open_store();
+    char found[ID_SIZE];
+    json_auto_t *first = make_named("owner", "x"), *second = make_named("owner", "x"),
+                *others = make_named("other", "x"), *named_else = make_named("owner", "y"), *existing = NULL,
+                *again = NULL;
+    ck_assert_int_eq(state_find_named(s, "owner", "x", found, &err), 0);
+    ck_assert_int_eq(state_create_workspace(s, first, &by_name, 0, 0, 0, NULL, &err), 0);
+    ck_assert_int_eq(state_create_workspace(s, second, &by_name, 1, 0, 0, &existing, &err), 1);
+    ck_assert_str_eq(id_of(existing), id_of(first));
+    ck_assert_int_eq(state_create_workspace(s, others, &by_name, 0, 0, 0, NULL, &err), 0);
+    ck_assert_int_eq(state_create_workspace(s, named_else, &by_name, 0, 0, 0, NULL, &err), 0);
+    /* made on purpose, at a time that seems earlier */
+    json_object_set_new(second, "created_us", json_integer(1));
+    ck_assert_int_eq(state_create_workspace(s, second, NULL, 0, 0, 0, NULL, &err), 0);
+    ck_assert_int_eq(state_find_named(s, "owner", "x", found, &err), 1);
+    ck_assert_str_eq(found, id_of(first));
+    ck_assert_int_eq(state_remove_workspace(s, id_of(first), false, &err), 0);
+    ck_assert_int_eq(state_create_workspace(s, first, &by_name, 0, 0, 0, &again, &err), 1);
+    ck_assert_str_eq(id_of(again), id_of(second));
+    ck_assert_int_eq(state_remove_workspace(s, id_of(second), false, &err), 0);
+    ck_assert_int_eq(state_create_workspace(s, first, &by_name, 0, 0, 0, NULL, &err), 0);
+    ck_assert_int_eq(state_find_named(s, "owner", "x", found, &err), 1);
+    ck_assert_str_eq(found, id_of(first));
+}
+END_TEST
+
+/* Records of before that order was counted were first, by their time. */
+START_TEST(old_records_come_first)
+{
+    open_store();
+    char found[ID_SIZE];
+    json_auto_t *fresh = make_named("owner", "x"), *late = make_named("owner", "x"),
+                *early = make_named("owner", "x");
+    json_t *all[] = { fresh, late, early };
+    for (size_t i = 0; i < N_ELEMENTS(all); i++) {
+        json_object_set_new(all[i], "created_us", json_integer(10 - (json_int_t)i));
+        ck_assert_int_eq(state_create_workspace(s, all[i], NULL, 0, 0, 0, NULL, &err), 0);
+    }
+    ck_assert_int_eq(state_find_named(s, "owner", "x", found, &err), 1);
+    ck_assert_str_eq(found, id_of(fresh));
+    for (size_t i = 1; i < N_ELEMENTS(all); i++) {
+        json_object_del(all[i], "number");
+        ck_assert_int_eq(state_update_workspace(s, all[i], &err), 0);
+    }
+    ck_assert_int_eq(state_find_named(s, "owner", "x", found, &err), 1);
+    ck_assert_str_eq(found, id_of(early));
+}
+END_TEST
+
+START_TEST(many_processes_create_one_name)
+{
+    enum { PROCESSES = 8, EACH = 10 };
+    static const struct state_idempotency by_name = { .key = NULL };
+    int status, created = 0;
+    for (int i = 0; i < PROCESSES; i++)
+        if (fork() == 0) {
+            int own = 0;
+            open_store();
+            for (int k = 0; k < EACH; k++) {
+                char name[8];
+                snprintf(name, sizeof(name), "n%d", k);
+                json_auto_t *record = make_named("o", name);
+                own += state_create_workspace(s, record, &by_name, 0, 0, 0, NULL, &err) == 0;
+            }
+            _exit(err.code == ERROR_NONE ? own : 255);
+        }
+    for (int i = 0; i < PROCESSES; i++) {
+        ck_assert_int_gt(wait(&status), 0);
+        ck_assert(WIFEXITED(status) && WEXITSTATUS(status) != 255);
+        created += WEXITSTATUS(status);
+    }
+    ck_assert_int_eq(created, EACH);
+    open_store();
+    ck_assert_uint_eq(list_all("o", 3), EACH);
+}
+END_TEST
+
 START_TEST(keys_expire)
 {
     open_store();
@@ -498,6 +587,9 @@ int main(void)
         a_small_map_grows_for_all,
         threads_share_a_store,
         a_key_creates_once,
+        a_name_creates_once,
+        old_records_come_first,
+        many_processes_create_one_name,
         keys_expire,
         tokens_are_found_by_hash,
         migrations_run_once_in_order,

@@ -59,6 +59,65 @@ START_TEST(test_same_key)
 }
 END_TEST
 
+static json_t *by_name_message(char id[static ID_SIZE])
+{
+    return json_pack("{s:s, s:o, s:{s:b}}", "op", "create", "record", house_record(id, NULL), "idempotency",
+                     "by_name", 1);
+}
+
+static size_t count_owners(void)
+{
+    json_auto_t *all = NULL;
+    ck_assert_int_eq(state_list_workspaces(desk_house.state, "owner", NULL, 100, &all, NULL), 0);
+    return json_array_size(all);
+}
+
+/* Many ask for the one of that name at once: one is made, once, and all of them hear of it when it runs, the
+ * first of them gone or not. Who comes later is told that it is there. */
+START_TEST(test_same_name)
+{
+    enum { MANY = 12 };
+    char first[ID_SIZE] = "", id[ID_SIZE], later[ID_SIZE] = "";
+    uint32_t numbers[MANY];
+    desk_begin(NULL);
+    struct talk *maker = talk_open(&desk_house, "warden.sock");
+    talk_send(maker, by_name_message(first));
+    usleep(10000); /* it is begun */
+    for (int i = 0; i < MANY; i++) {
+        id[0] = '\0';
+        numbers[i] = talk_send(desk, by_name_message(id));
+    }
+    talk_close(maker);
+    for (int i = 0; i < MANY; i++) {
+        json_auto_t *answer = talk_wait(desk, numbers[i]);
+        json_t *record = desk_record(answer);
+        ck_assert_str_eq(json_string_value(json_object_get(record, "workspace_id")), first);
+        ck_assert_str_eq(json_string_value(json_object_get(record, "state")), "running");
+    }
+    json_auto_t *answer = talk_ask(desk, by_name_message(later));
+    json_t *existing = json_object_get(json_object_get(answer, "ret"), "existing");
+    ck_assert_str_eq(json_string_value(json_object_get(existing, "workspace_id")), first);
+    ck_assert_uint_eq(count_owners(), 1);
+    desk_end();
+}
+END_TEST
+
+/* Nobody waits for it any more: it is there for whoever asks again. */
+START_TEST(test_named_stays)
+{
+    char first[ID_SIZE] = "";
+    desk_begin(NULL);
+    struct talk *maker = talk_open(&desk_house, "warden.sock");
+    talk_send(maker, by_name_message(first));
+    usleep(20000); /* it is begun */
+    talk_close(maker);
+    ck_assert(house_wait_state(&desk_house, first, "running", 5000));
+    usleep(200000);
+    ck_assert(house_wait_state(&desk_house, first, "running", 0));
+    desk_end();
+}
+END_TEST
+
 START_TEST(test_too_many)
 {
     static const char *const settings[] = { "WORKSPACE_MAX_WORKSPACES=1", NULL };
@@ -185,7 +244,8 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    const TTest *const tests[] = { test_create,       test_same_key, test_too_many,  test_join,
+    const TTest *const tests[] = { test_create,       test_same_key, test_same_name,
+                                   test_named_stays,  test_too_many, test_join,
                                    test_many_at_once, test_back_off, test_ends_alone };
     return house_run_tests(argc, argv, "warden", tests, N_ELEMENTS(tests));
 }

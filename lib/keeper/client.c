@@ -318,38 +318,53 @@ void keeper_client_cancel(struct keeper_client *c, uint64_t number)
     }
 }
 
-uint64_t keeper_client_create(struct keeper_client *c, const json_t *record, const char *principal,
-                              const char *key, const char *digest, keeper_answer *answer, void *user)
+/* idempotency: stolen, NULL = none. */
+static uint64_t create(struct keeper_client *c, const json_t *record, json_t *idempotency,
+                       keeper_answer *answer, void *user)
 {
     json_t *message = json_pack("{s:s, s:O}", "op", "create", "record", record);
-    if (key)
-        json_object_set_new(
-            message, "idempotency",
-            json_pack("{s:s, s:s, s:s}", "principal", principal, "key", key, "digest", digest));
-    struct ask ask = { .timeout_ms = CREATE_TIMEOUT_MS, .repeatable = key != NULL };
+    struct ask ask = { .timeout_ms = CREATE_TIMEOUT_MS, .repeatable = idempotency != NULL };
+    if (idempotency)
+        json_object_set_new(message, "idempotency", idempotency);
     return push(c, "", message, &ask, answer, user);
 }
 
-static uint64_t ask_warden(struct keeper_client *c, const char *op, const char *workspace_id, bool force,
-                           keeper_answer *answer, void *user)
+uint64_t keeper_client_create(struct keeper_client *c, const json_t *record, const char *principal,
+                              const char *key, const char *digest, keeper_answer *answer, void *user)
+{
+    json_t *idempotency =
+        key ? json_pack("{s:s, s:s, s:s}", "principal", principal, "key", key, "digest", digest) : NULL;
+    return create(c, record, idempotency, answer, user);
+}
+
+uint64_t keeper_client_create_by_name(struct keeper_client *c, const json_t *record, keeper_answer *answer,
+                                      void *user)
+{
+    return create(c, record, json_pack("{s:b}", "by_name", 1), answer, user);
+}
+
+/* flags: members that are true; NULL = none. */
+static uint64_t ask_warden(struct keeper_client *c, const char *op, const char *workspace_id,
+                           const char *const *flags, keeper_answer *answer, void *user)
 {
     json_t *message = json_pack("{s:s, s:s}", "op", op, "workspace_id", workspace_id);
     struct ask ask = { .timeout_ms = WARDEN_TIMEOUT_MS, .repeatable = true };
-    if (force)
-        json_object_set_new(message, "force", json_true());
+    for (const char *const *flag = flags; flag && *flag; flag++)
+        json_object_set_new(message, *flag, json_true());
     return push(c, "", message, &ask, answer, user);
 }
 
 uint64_t keeper_client_start(struct keeper_client *c, const char *workspace_id, keeper_answer *answer,
                              void *user)
 {
-    return ask_warden(c, "start", workspace_id, false, answer, user);
+    return ask_warden(c, "start", workspace_id, NULL, answer, user);
 }
 
 uint64_t keeper_client_remove(struct keeper_client *c, const char *workspace_id, bool force,
                               keeper_answer *answer, void *user)
 {
-    return ask_warden(c, "remove", workspace_id, force, answer, user);
+    static const char *const forced[] = { "force", NULL };
+    return ask_warden(c, "remove", workspace_id, force ? forced : NULL, answer, user);
 }
 
 static void nobody(void *user, const json_t *ret, const struct error *err)
@@ -362,7 +377,8 @@ static void nobody(void *user, const json_t *ret, const struct error *err)
 
 void keeper_client_take_back(struct keeper_client *c, const char *workspace_id)
 {
-    ask_warden(c, "remove", workspace_id, true, nobody, NULL);
+    static const char *const flags[] = { "force", "unwanted", NULL };
+    ask_warden(c, "remove", workspace_id, flags, nobody, NULL);
 }
 
 /* ---- subscriptions ---- */

@@ -68,6 +68,10 @@ void keeper_client_cancel(struct keeper_client *c, uint64_t number);
  * {"existing": {"workspace_id", "digest"}}. */
 uint64_t keeper_client_create(struct keeper_client *c, const json_t *record, const char *principal,
                               const char *key, const char *digest, keeper_answer *answer, void *user);
+/* The same for one that there is once by its owner and name: where there is one, or one is being made,
+ * whoever else asked for it, ret tells of that one. It is not taken back: who asks again finds it. */
+uint64_t keeper_client_create_by_name(struct keeper_client *c, const json_t *record, keeper_answer *answer,
+                                      void *user);
 /* Asks the warden: starts it / removes a workspace that has no keeper (files, logs, record); force: or one
  * whose keeper does not answer. */
 uint64_t keeper_client_start(struct keeper_client *c, const char *workspace_id, keeper_answer *answer,

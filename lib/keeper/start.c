@@ -83,7 +83,7 @@ static json_t *creating_members(const struct keeper *k)
                      (json_int_t)clock_wall_us());
 }
 
-/* 1 = the key was used before: told. */
+/* 1 = the key was used before, or the name is taken: told. */
 static int create_record(struct keeper *k, json_t *spec, struct error *err)
 {
     json_t *record = json_object_get(spec, "record"), *idem = json_object_get(spec, "idempotency");
@@ -93,11 +93,12 @@ static int create_record(struct keeper *k, json_t *spec, struct error *err)
     if (id == NULL || strcmp(id, k->workspace_id) != 0)
         return error_set(err, ERROR_INVALID, "the specification is of another workspace");
     json_object_update(record, members);
+    bool by_name = json_is_true(json_object_get(idem, "by_name"));
     struct state_idempotency key = { .principal = json_string_value(json_object_get(idem, "principal")),
-                                     .key = json_string_value(json_object_get(idem, "key")),
+                                     .key = by_name ? NULL : json_string_value(json_object_get(idem, "key")),
                                      .digest = json_string_value(json_object_get(idem, "digest")),
                                      .ttl_s = IDEMPOTENCY_TTL_S };
-    bool root = geteuid() == 0, keyed = key.principal != NULL && key.key != NULL;
+    bool root = geteuid() == 0, keyed = by_name || (key.principal != NULL && key.key != NULL);
     key.digest = key.digest != NULL ? key.digest : "";
     int rc = state_create_workspace(k->state, record, keyed ? &key : NULL, k->config->max_workspaces,
                                     root ? k->config->uid_base : 0, root ? k->config->uid_count : 0,

@@ -5,6 +5,7 @@
 #define STORE_STATE_H
 
 #include "lib/base/error.h"
+#include "lib/base/ids.h"
 
 #include <stdint.h>
 
@@ -17,12 +18,12 @@ void state_close(struct state *s);
 int state_check_readers(struct state *s);
 
 /* Workspace record (JSON object), members:
- *   v, workspace_id, owner (principal), name, state ("creating", "running", "stopped", "failed"), created_at
- * (text), created_us, started_us, stopped_us, used_us, expires_us (0 = not running), timeout_seconds and
- * idle_timeout_seconds (in force since the last start or extend), reason (why stopped or failed), returncode,
- * sandbox_id, driver, handle (driver's, any JSON), capabilities (driver's, at the last start), spec (the
- * create parameters, checked, with env), uid, root, tags{}, repo_path, repo_slug, repo_ref, keeper {process
- * identity} ERROR_NOT_FOUND where there is none. */
+ *   v, workspace_id, number (in the order of their making), owner (principal), name, state ("creating",
+ * "running", "stopped", "failed"), created_at (text), created_us, started_us, stopped_us, used_us, expires_us
+ * (0 = not running), timeout_seconds and idle_timeout_seconds (in force since the last start or extend),
+ * reason (why stopped or failed), returncode, sandbox_id, driver, handle (driver's, any JSON), capabilities
+ * (driver's, at the last start), spec (the create parameters, checked, with env), uid, root, tags{},
+ * repo_path, repo_slug, repo_ref, keeper {process identity} ERROR_NOT_FOUND where there is none. */
 int state_get_workspace(struct state *s, const char *id, json_t **ret, struct error *err);
 /* The same for who reads often: shared with others, it must not be changed; one that did not change since is
  * not parsed again. */
@@ -34,13 +35,15 @@ int state_update_workspace(struct state *s, const json_t *record, struct error *
 int state_patch_workspace(struct state *s, const char *id, const json_t *changes, json_t **ret,
                           struct error *err);
 struct state_idempotency {
-    const char *principal, *key, *digest; /* digest of operation and parameters */
+    const char *principal;
+    const char *key; /* NULL = the record's owner and name are it, while there is a workspace of that name */
+    const char *digest; /* of operation and parameters */
     int64_t ttl_s;
 };
 /* One transaction: counts against max_workspaces (ERROR_TOO_MANY), picks "uid" in [uid_base, uid_base +
  * uid_count) where uid_count > 0, writes the record, the owner index and the idempotency record. idem may be
  * NULL. Where the key was used before: returns 1 and *ret_existing = {"workspace_id", "digest"}; the caller
- * compares the digest. */
+ * compares the digest. Where the name is the key: that of the first made of that name, no digest. */
 int state_create_workspace(struct state *s, json_t *record, const struct state_idempotency *idem,
                            int64_t max_workspaces, int64_t uid_base, int64_t uid_count, json_t **ret_existing,
                            struct error *err);
@@ -50,6 +53,9 @@ int state_remove_workspace(struct state *s, const char *id, bool forget_key, str
  * new array. */
 int state_list_workspaces(struct state *s, const char *owner, const char *after, size_t limit, json_t **ret,
                           struct error *err);
+/* The first made of the owner's workspaces of that name: 1 = id, 0 = there is none, -1. */
+int state_find_named(struct state *s, const char *owner, const char *name, char id[static ID_SIZE],
+                     struct error *err);
 /* {"workspace_id", "digest"} of a key, ERROR_NOT_FOUND. */
 int state_find_idempotency(struct state *s, const char *principal, const char *key, json_t **ret,
                            struct error *err);

@@ -1,28 +1,18 @@
-/* Owns the records of workspaces and their index by owner; user ids and idempotency keys are booked in the
- * same transactions. Knows nothing of what a workspace does. */
+/* Owns the records of workspaces; owners, user ids and idempotency keys are booked in the same transactions.
+ * Knows nothing of what a workspace does. */
 #include "lib/store/state.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/ids.h"
 #include "lib/store/state_keys.h"
+#include "lib/store/state_owners.h"
 #include "lib/store/state_uids.h"
 #include "lib/store/told.h"
 #include "lib/store/transaction.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #define VISITED_AT_ONCE 200
-
-/* ---- keys ---- */
-#define OWNER_KEY_SIZE (ID_HASH_SIZE + ID_SIZE)
-
-/* Owners are names from outside, of any length; hashed, they are keys. */
-static void owner_key(const char *owner, const char *id, char key[static OWNER_KEY_SIZE])
-{
-    id_hash(owner, strlen(owner), key);
-    snprintf(key + ID_HASH_SIZE - 1, ID_SIZE, "%s", id);
-}
 
 static const char *member(const json_t *record, const char *name)
 {
@@ -90,15 +80,10 @@ int state_see_workspace(struct state *s, const char *id, json_t **ret, struct er
 static int replace(struct transaction *t, const char *id, const json_t *old, const json_t *record,
                    struct error *err)
 {
-    char key[OWNER_KEY_SIZE];
-    if (strcmp(member(old, "owner"), member(record, "owner")) != 0) {
-        owner_key(member(old, "owner"), id, key);
-        if (transaction_delete(t, TABLE_OWNER, key, err) < 0)
-            return -1;
-        owner_key(member(record, "owner"), id, key);
-        if (transaction_put(t, TABLE_OWNER, key, json_true(), err) < 0)
-            return -1;
-    }
+    if (strcmp(member(old, "owner"), member(record, "owner")) != 0 &&
+        (state_owner_delete(t, member(old, "owner"), id, err) < 0 ||
+         state_owner_put(t, member(record, "owner"), id, err) < 0))
+        return -1;
     return transaction_put(t, TABLE_WORKSPACE, id, record, err);
 }
 
@@ -170,12 +155,25 @@ struct create_arguments {
     int64_t now_s;
 };
 
+/* 1 = a->existing. */
+static int find_existing(struct transaction *t, struct create_arguments *a, struct error *err)
+{
+    char id[ID_SIZE];
+    if (!a->idem)
+        return 0;
+    if (a->idem->key)
+        return state_key_find(t, a->hash, a->now_s, &a->existing, err);
+    int found = state_owner_find_named(t, member(a->record, "owner"), member(a->record, "name"), id, err);
+    if (found > 0)
+        a->existing = json_pack("{s:s}", "workspace_id", id);
+    return found;
+}
+
 static int create_body(struct transaction *t, void *user, struct error *err)
 {
     struct create_arguments *a = user;
     const char *id = member(a->record, "workspace_id");
-    char key[OWNER_KEY_SIZE];
-    int found = a->idem ? state_key_find(t, a->hash, a->now_s, &a->existing, err) : 0;
+    int found = find_existing(t, a, err);
     if (found != 0)
         return found;
     if ((found = transaction_get(t, TABLE_WORKSPACE, id, NULL, err)) > 0)
@@ -186,11 +184,9 @@ static int create_body(struct transaction *t, void *user, struct error *err)
         return error_set(err, ERROR_TOO_MANY,
                          "there are %" PRId64 " workspaces, the most that this gateway keeps",
                          a->max_workspaces);
-    if (state_uid_give(t, &a->uids, a->record, id, err) < 0 ||
-        (a->idem && state_key_put(t, a->idem, a->hash, a->now_s, id, err) < 0))
-        return -1;
-    owner_key(member(a->record, "owner"), id, key);
-    if (transaction_put(t, TABLE_OWNER, key, json_true(), err) < 0)
+    if (state_uid_give(t, &a->uids, a->record, id, err) < 0 || state_owner_number(t, a->record, err) < 0 ||
+        (a->idem && a->idem->key && state_key_put(t, a->idem, a->hash, a->now_s, id, err) < 0) ||
+        state_owner_put(t, member(a->record, "owner"), id, err) < 0)
         return -1;
     return transaction_put(t, TABLE_WORKSPACE, id, a->record, err);
 }
@@ -208,7 +204,7 @@ int state_create_workspace(struct state *s, json_t *record, const struct state_i
     };
     if (!id_is_valid(ID_WORKSPACE, member(record, "workspace_id")))
         return error_set(err, ERROR_INTERNAL, "a workspace needs its id");
-    if (idem)
+    if (idem && idem->key)
         state_key_hash(idem->principal, idem->key, a.hash);
     int result = transaction_write(s, create_body, &a, err);
     if (result == 0)
@@ -223,15 +219,13 @@ int state_create_workspace(struct state *s, json_t *record, const struct state_i
 static int remove_body(struct transaction *t, void *user, struct error *err)
 {
     struct record_arguments *a = user;
-    char key[OWNER_KEY_SIZE];
     json_auto_t *record = NULL;
     int found = transaction_get(t, TABLE_WORKSPACE, a->id, &record, err);
     if (found <= 0)
         return found < 0 ? -1 : 1;
     take_result(&a->old, json_incref(record));
-    owner_key(member(record, "owner"), a->id, key);
     if (state_uid_release(t, record, a->id, err) < 0 || state_key_release(t, a->id, a->forget_key, err) < 0 ||
-        transaction_delete(t, TABLE_OWNER, key, err) < 0)
+        state_owner_delete(t, member(record, "owner"), a->id, err) < 0)
         return -1;
     return transaction_delete(t, TABLE_WORKSPACE, a->id, err);
 }
@@ -250,9 +244,7 @@ int state_remove_workspace(struct state *s, const char *id, bool forget_key, str
 
 /* ---- lists ---- */
 struct list_arguments {
-    struct transaction *t;
     const char *owner, *after;
-    char prefix[OWNER_KEY_SIZE];
     size_t limit;
     json_t *array;
 };
@@ -267,30 +259,12 @@ static int list_one(void *user, const char *key, const json_t *value, struct err
     return json_array_size(a->array) >= a->limit;
 }
 
-static int list_owned(void *user, const char *key, const json_t *value, struct error *err)
-{
-    struct list_arguments *a = user;
-    json_t *record = NULL;
-    (void)value;
-    if (strncmp(key, a->prefix, ID_HASH_SIZE - 1) != 0)
-        return 1;
-    const char *id = key + ID_HASH_SIZE - 1;
-    if (a->after && strcmp(id, a->after) <= 0)
-        return 0;
-    int found = transaction_get(a->t, TABLE_WORKSPACE, id, &record, err);
-    if (found <= 0)
-        return found;
-    json_array_append_new(a->array, record);
-    return json_array_size(a->array) >= a->limit;
-}
-
 static int list_body(struct transaction *t, void *user, struct error *err)
 {
     struct list_arguments *a = user;
-    a->t = t;
     if (a->limit == 0)
         return 0;
-    int result = a->owner ? transaction_each(t, TABLE_OWNER, a->prefix, list_owned, a, err)
+    int result = a->owner ? state_owner_each(t, a->owner, a->after, list_one, a, err)
                           : transaction_each(t, TABLE_WORKSPACE, a->after ? a->after : "", list_one, a, err);
     return result < 0 ? -1 : 0;
 }
@@ -300,12 +274,30 @@ int state_list_workspaces(struct state *s, const char *owner, const char *after,
 {
     json_auto_t *array = json_array();
     struct list_arguments a = { .owner = owner, .after = after, .limit = limit, .array = array };
-    if (owner)
-        owner_key(owner, after ? after : "", a.prefix);
     if (transaction_read(s, list_body, &a, err) < 0)
         return -1;
     *ret = json_incref(array);
     return 0;
+}
+
+struct find_arguments {
+    const char *owner, *name;
+    char *id;
+    int found;
+};
+
+static int find_body(struct transaction *t, void *user, struct error *err)
+{
+    struct find_arguments *a = user;
+    a->found = state_owner_find_named(t, a->owner, a->name, a->id, err);
+    return a->found < 0 ? -1 : 0;
+}
+
+int state_find_named(struct state *s, const char *owner, const char *name, char id[static ID_SIZE],
+                     struct error *err)
+{
+    struct find_arguments a = { .owner = owner, .name = name, .id = id };
+    return transaction_read(s, find_body, &a, err) < 0 ? -1 : a.found;
 }
 
 int state_visit_workspaces(struct state *s, state_visit *visit, void *user, struct error *err)

@@ -11,7 +11,7 @@
 
 /* Names: transaction.c. Appended to, never reordered within a release's migrations. */
 enum state_table {
-    TABLE_META,          /* "version" -> number, "next_uid" -> number, "clock" -> object */
+    TABLE_META,          /* "version", "next_uid", "last_number" -> number, "clock" -> object */
     TABLE_WORKSPACE,     /* id -> record */
     TABLE_OWNER,         /* SHA-256 of the owner, id -> true */
     TABLE_UID,           /* uid, 10 digits -> id */

@@ -1,6 +1,7 @@
 /* The warden's own. warden.c is the loop and the socket; place.c decides what each workspace needs next;
- * child.c starts programs and hears their one line and their end; ping.c asks keepers whether they live;
- * round.c is what happens by the clock; chore.c is what runs in a process of its own. */
+ * waiter.c tells who
+ * asked; child.c starts programs and hears their one line and their end; ping.c asks keepers whether they
+ * live; round.c is what happens by the clock; chore.c is what runs in a process of its own. */
 #ifndef WARDEN_INTERNAL_H
 #define WARDEN_INTERNAL_H
 
@@ -64,7 +65,8 @@ struct place {
     int mend_failures;
     int64_t probe_ms; /* whether its keeper listens is asked again then */
     int64_t mend_ms;
-    bool discard; /* to be removed, whoever still waits for that and whatever its keeper says */
+    bool unwanted; /* to be removed once its keeper has told */
+    bool discard;  /* to be removed, whoever still waits for that and whatever its keeper says */
     int discard_attempts;
     int64_t discard_ms;
     struct {
@@ -91,6 +93,12 @@ struct warden {
     int64_t round_ms, trash_ms, ping_ms, share_ms;
 };
 
+/* waiter.c */
+void waiter_add(struct waiter **list, struct peer *peer, uint32_t stream);
+void waiters_answer(struct waiter **list, const json_t *ret, const struct error *err); /* empties it */
+void waiters_forget(struct waiter **list, const struct peer *peer);
+void waiters_free(struct waiter *first);
+
 /* child.c */
 struct child *child_start(struct warden *w, enum child_kind kind, struct place *place, const json_t *spec,
                           struct error *err);
@@ -101,9 +109,12 @@ void child_free(struct child *c); /* forgets it; does not end it */
 /* place.c */
 struct place *place_get(struct warden *w, const char *id); /* makes it where there is none */
 void place_request_start(struct warden *w, const char *id, struct peer *peer, uint32_t stream);
+/* Joins another one's where that is being made for the same owner and name, and both go by name. */
 void place_request_create(struct warden *w, const char *id, json_t *spec, struct peer *peer, uint32_t stream);
 /* force: a keeper that lives is ended. */
 void place_request_remove(struct warden *w, const char *id, bool force, struct peer *peer, uint32_t stream);
+/* Whoever wanted it is gone: a keeper that lives is ended, for no fault of its own. */
+void place_request_take_back(struct warden *w, const char *id, struct peer *peer, uint32_t stream);
 void place_forget_peer(struct warden *w, const struct peer *peer);
 void place_told(struct child *c,
                 const json_t *line); /* line NULL: it ended, or its time was over, without a word */

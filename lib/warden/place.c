@@ -27,55 +27,15 @@ struct place *place_get(struct warden *w, const char *id)
     return p;
 }
 
-static void free_waiters(struct waiter *first)
-{
-    for (struct waiter *next; first != NULL; first = next) {
-        next = first->next;
-        free(first);
-    }
-}
-
 void place_free(struct place *p)
 {
     ping_end(p);
-    free_waiters(p->starters);
-    free_waiters(p->removers);
+    waiters_free(p->starters);
+    waiters_free(p->removers);
     json_decref(p->spec);
     error_clear(&p->last);
     error_clear(&p->conflict);
     free(p);
-}
-
-/* ---- who waits ---- */
-
-static void waiter_add(struct waiter **list, struct peer *peer, uint32_t stream)
-{
-    struct waiter *waiter = xcalloc(1, sizeof(*waiter));
-    *waiter = (struct waiter){ .next = *list, .peer = peer, .stream = stream };
-    *list = waiter;
-}
-
-static void waiters_answer(struct waiter **list, const json_t *ret, const struct error *err)
-{
-    while (*list != NULL) {
-        struct waiter *waiter = *list;
-        *list = waiter->next;
-        channel_send_reply(peer_channel(waiter->peer), waiter->stream, ret, err);
-        free(waiter);
-    }
-}
-
-static void waiters_forget(struct waiter **list, const struct peer *peer)
-{
-    while (*list != NULL) {
-        struct waiter *waiter = *list;
-        if (waiter->peer != peer) {
-            list = &waiter->next;
-            continue;
-        }
-        *list = waiter->next;
-        free(waiter);
-    }
 }
 
 void place_forget_peer(struct warden *w, const struct peer *peer)
@@ -168,14 +128,19 @@ static bool is_nobodys(const struct place *p)
     return p->spec != NULL && p->starters == NULL && json_object_get(p->spec, "idempotency") == NULL;
 }
 
+static void take_back(struct place *p)
+{
+    log_info("workspace=%s is removed: nobody waits for it any more", p->id);
+    place_discard(p);
+}
+
 static void keeper_told(struct place *p, const json_t *line)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
     json_t *record = json_object_get(line, "ret"), *existing = json_object_get(line, "existing"),
            *packed = json_object_get(line, "error");
-    if (record != NULL && is_nobodys(p)) {
-        log_info("workspace=%s is removed: nobody waits for it any more", p->id);
-        place_discard(p);
+    if (record != NULL && (p->unwanted || is_nobodys(p))) {
+        take_back(p);
     } else if (record != NULL) {
         p->failures = 0;
         answer_record(p, record);
@@ -192,6 +157,7 @@ static void keeper_told(struct place *p, const json_t *line)
         else
             start_failed(p, &err);
     }
+    p->unwanted = false;
     json_decref(STEAL(p->spec));
 }
 
@@ -258,7 +224,7 @@ static void look_after(struct warden *w, struct place *p)
     p->mend_ms = 0;
     if (state_get_workspace(w->state, p->id, &record, NULL) == 0)
         round_look_at(w, p->id, record);
-    if (p->mend)
+    if (p->mend && !p->discard)
         log_warning("workspace=%s its keeper died", p->id);
 }
 
@@ -308,11 +274,36 @@ void place_request_start(struct warden *w, const char *id, struct peer *peer, ui
     p->probe_ms = 0;
 }
 
+static const char *wanted_text(const json_t *spec, const char *member)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(spec, "record"), member));
+    return text != NULL ? text : "";
+}
+
+static bool goes_by_name(const json_t *spec)
+{
+    return json_is_true(json_object_get(json_object_get(spec, "idempotency"), "by_name"));
+}
+
+/* Where the one of that name is being made. Not knowing it is no harm, only work: the record is what decides.
+ */
+static struct place *find_maker(struct warden *w, const json_t *spec)
+{
+    if (!goes_by_name(spec))
+        return NULL;
+    for (struct place *p = w->places; p != NULL; p = p->next)
+        if (goes_by_name(p->spec) && !p->discard &&
+            strcmp(wanted_text(p->spec, "owner"), wanted_text(spec, "owner")) == 0 &&
+            strcmp(wanted_text(p->spec, "name"), wanted_text(spec, "name")) == 0)
+            return p;
+    return NULL;
+}
+
 /* Workers make ids at random: a second request for one is the first again, whose warden died over it. It
  * joins whatever is under way. */
 void place_request_create(struct warden *w, const char *id, json_t *spec, struct peer *peer, uint32_t stream)
 {
-    struct place *p = place_get(w, id);
+    struct place *maker = find_maker(w, spec), *p = maker != NULL ? maker : place_get(w, id);
     if (p->keeper == NULL && p->spec == NULL)
         p->spec = json_incref(spec);
     waiter_add(&p->starters, peer, stream);
@@ -332,6 +323,16 @@ void place_request_remove(struct warden *w, const char *id, bool force, struct p
         error_set(&err, ERROR_CONFLICT, "the workspace is running");
         waiters_answer(&p->removers, NULL, &err);
     }
+}
+
+/* A sandbox that is being put up may outlive who is killed over it, so that comes first. */
+void place_request_take_back(struct warden *w, const char *id, struct peer *peer, uint32_t stream)
+{
+    struct place *p = place_get(w, id);
+    waiter_add(&p->removers, peer, stream);
+    p->unwanted = p->keeper != NULL && !p->keeper->told;
+    if (!p->unwanted)
+        take_back(p);
 }
 
 /* ---- advancing ---- */

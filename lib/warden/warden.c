@@ -44,7 +44,11 @@ static void on_create(struct warden *w, struct peer *peer, uint32_t stream, cons
 static void on_remove(struct warden *w, struct peer *peer, uint32_t stream, const json_t *message,
                       const char *id)
 {
-    place_request_remove(w, id, json_is_true(json_object_get(message, "force")), peer, stream);
+    bool force = json_is_true(json_object_get(message, "force"));
+    if (force && json_is_true(json_object_get(message, "unwanted")))
+        place_request_take_back(w, id, peer, stream);
+    else
+        place_request_remove(w, id, force, peer, stream);
 }
 
 static void on_ping(struct warden *w, struct peer *peer, uint32_t stream, const json_t *message,

@@ -4,9 +4,11 @@
  *   REQUEST {"op": "start", "workspace_id"} -> {"ret": {"record": ...}}
  *   REQUEST {"op": "create", "record": {...}, "idempotency": {...}?}
  *     -> {"ret": {"record": ...} | {"existing": {...}}}; what nobody waits for any more and has no
- * idempotency is removed again REQUEST {"op": "remove", "workspace_id", "force": true?} -> {"ret": {}}:
- * files, logs, record; ERROR_CONFLICT while a keeper lives, which force ends REQUEST {"op": "ping"} ->
- * {"ret": {"pid": n}} */
+ *        idempotency is removed again. idempotency is {"principal", "key", "digest"}, or {"by_name": true}:
+ *        the record's owner and name are the key, and who asks while it is being made waits for that one
+ *   REQUEST {"op": "remove", "workspace_id", "force": true?, "unwanted": true?} -> {"ret": {}}: files, logs,
+ *     record; ERROR_CONFLICT while a keeper lives, which force ends; unwanted: there is nothing wrong with it
+ *   REQUEST {"op": "ping"} -> {"ret": {"pid": n}} */
 #ifndef WARDEN_WARDEN_H
 #define WARDEN_WARDEN_H
 

@@ -1,39 +1,17 @@
 /* Further tokens: scopes, one workspace, other principals; no token at all. */
 #include "tests/support/suite.h"
+#include "tests/support/tokens.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs `workspace-fcgi token ARGUMENTS`; returns its output. */
-static char *token_command(const char *arguments)
-{
-    static char output[4096];
-    char line[1024];
-    snprintf(line, sizeof line, "%s token %s --state %s 2>&1", build_path("workspace-fcgi"), arguments,
-             instance_state(the));
-    FILE *pipe = popen(line, "r");
-    size_t length = fread(output, 1, sizeof output - 1, pipe);
-    output[length] = '\0';
-    ck_assert_msg(pclose(pipe) == 0, "token %s: %s", arguments, output);
-    return output;
-}
-
-static void add_token(const char *arguments, char token[static 128])
-{
-    char line[512];
-    snprintf(line, sizeof line, "add %s", arguments);
-    const char *text = strstr(token_command(line), "wsp_");
-    ck_assert_ptr_nonnull(text);
-    snprintf(token, 128, "%.*s", (int)strcspn(text, " \r\n\"'"), text);
-}
-
 START_TEST(others_workspaces_are_not_found)
 {
     char alice[128], bob[128], ws[40], path[128];
-    add_token("alice", alice);
-    add_token("bob", bob);
+    token_add(the, "alice", alice);
+    token_add(the, "bob", bob);
     json_auto_t *created = api_as(the, alice, 200, "POST", "/api/workspaces", json_object());
     snprintf(ws, sizeof ws, "%s", member_text(created, "workspace_id"));
     snprintf(path, sizeof path, "/api/workspaces/%s", ws);
@@ -58,9 +36,9 @@ START_TEST(scopes_and_bound_tokens_hold)
     char reader[128], bound[128], ws[40], other[40], arguments[128], path[160];
     workspace_create(the, NULL, ws);
     workspace_create(the, NULL, other);
-    add_token("owner --scope read", reader);
+    token_add(the, "owner --scope read", reader);
     snprintf(arguments, sizeof arguments, "owner --workspace %s", ws);
-    add_token(arguments, bound);
+    token_add(the, arguments, bound);
     json_decref(api_as(the, reader, 403, "POST", "/api/workspaces", json_object()));
     snprintf(path, sizeof path, "/api/workspaces/%s", ws);
     json_decref(api_as(the, reader, 200, "GET", path, NULL));
@@ -120,8 +98,8 @@ static json_t *arguments_of(const json_t *tool)
 START_TEST(who_may_only_look_makes_nothing)
 {
     char reader[128], writer[128];
-    add_token("rita --scope read", reader);
-    add_token("rita", writer);
+    token_add(the, "rita --scope read", reader);
+    token_add(the, "rita", writer);
     json_auto_t *answer =
         api_as(the, reader, 200, "POST", "/mcp",
                make_json("{s:s, s:i, s:s}", "jsonrpc", "2.0", "id", 1, "method", "tools/list"));
@@ -156,9 +134,9 @@ END_TEST
 START_TEST(a_revoked_token_is_refused)
 {
     char carol[128], line[256], id[64];
-    add_token("carol", carol);
+    token_add(the, "carol", carol);
     json_decref(api_as(the, carol, 200, "GET", "/api/workspaces", NULL));
-    const char *list = token_command("list");
+    const char *list = token_command(the, "list");
     ck_assert_msg(strstr(list, carol) == NULL, "the list shows a token");
     const char *at = strstr(list, "carol");
     ck_assert_ptr_nonnull(at);
@@ -166,7 +144,7 @@ START_TEST(a_revoked_token_is_refused)
         at--;
     ck_assert_int_eq(sscanf(at, "%63s", id), 1);
     snprintf(line, sizeof line, "revoke %s", id);
-    token_command(line);
+    token_command(the, line);
     json_decref(api_as(the, carol, 401, "GET", "/api/workspaces", NULL));
 }
 END_TEST
@@ -176,7 +154,7 @@ START_TEST(tokens_and_values_are_nowhere_in_clear)
 {
     char dave[128], ws[40], line[512];
     struct exec_log log;
-    add_token("dave", dave);
+    token_add(the, "dave", dave);
     workspace_create(the, NULL, ws);
     exec_run(
         the, ws,
