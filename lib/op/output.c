@@ -149,8 +149,10 @@ static void say_left_out(const struct ends *ends, const struct ends_stream *s, c
 {
     size_t left = cut->length - cut->back, before = s->whole ? 0 : s->head.length - cut->front;
     uint64_t bytes = before + s->between + left;
-    uint64_t lines =
-        lines_count(s->head.data + cut->front, before) + s->lines_between + lines_count(cut->rest, left);
+    uint64_t lines = s->lines_between + lines_count(cut->rest, left);
+
+    if (before > 0) /* else there may be no head at all */
+        lines += lines_count(s->head.data + cut->front, before);
 
     buffer_append_text(out, "\n... [");
     if (s->counted && s->counted_lines)

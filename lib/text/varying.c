@@ -170,8 +170,8 @@ static size_t take_line(const struct varying_line *line, struct field fields[sta
 
 static bool is_same(const struct field *a, const struct field *b)
 {
-    return a->end - a->begin == b->end - b->begin &&
-           memcmp(a->begin, b->begin, (size_t)(a->end - a->begin)) == 0;
+    size_t length = (size_t)(a->end - a->begin);
+    return length > 0 && length == (size_t)(b->end - b->begin) && memcmp(a->begin, b->begin, length) == 0;
 }
 
 static size_t amount(const char *at, const char *end)
