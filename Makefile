@@ -140,7 +140,7 @@ run: override export TOKEN := $(value TOKEN)
 run: export WORKSPACE_STATE_DIR := $(STATE)
 run: deps
 	$(call build,half a minute) programs bring-uv
-	@[ ! -x $(TOOLS)/uv ] || $(BUILD)/workspace-fcgi tools add $(TOOLS)/uv $(TOOLS)/uvx >/dev/null || :
+	@[ ! -x $(TOOLS)/uv ] || $(BUILD)/workspace-fcgi tools add --new $(TOOLS)/uv $(TOOLS)/uvx >/dev/null || :
 	@exec $(BUILD)/workspace-fcgi run
 
 # Beside the compilers. Whatever the build, so that it comes once.
@@ -322,7 +322,8 @@ install: programs
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/workspace-fcgi $(DESTDIR)$(SYSCONFDIR)/workspace-fcgi/workspace-fcgi.conf.sample
 	rm -rf $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(PREFIX)/share/workspace-fcgi
-	-rmdir $(DESTDIR)$(SYSCONFDIR)/workspace-fcgi
+	@dir=$(DESTDIR)$(SYSCONFDIR)/workspace-fcgi; [ ! -d $$dir ] || rmdir $$dir 2>/dev/null || \
+	    echo "$$dir stays: it holds settings that install did not put there ($$(ls -A $$dir | tr '\n' ' ' | sed 's/ $$//'))"
 
 help:
 	@echo 'make            build workspace-fcgi and workspace-agent into build/'

@@ -51,6 +51,8 @@ void cmd_call_help(FILE *out)
 {
     fputs("Operations:\n", out);
     for (const struct op *const *op = ops; *op; op++) {
+        if ((*op)->flags & OP_RAW) /* over HTTP alone */
+            continue;
         _cleanup_free_ char *summary = names_text((*op)->summary, DOCUMENT_FULL);
         fprintf(out, "  %-34s %s\n", (*op)->id, summary);
     }

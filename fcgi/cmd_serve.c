@@ -112,7 +112,7 @@ static struct config *reload_with_warden(struct error *err)
 static int serve(struct serve *s, const struct config *config, struct error *err)
 {
     if (check_socket(s, config, err) < 0 || state_directory_make(config, err) < 0 ||
-        state_directory_reach(config, err) < 0)
+        state_directory_make_uploads(config, err) < 0 || state_directory_reach(config, err) < 0)
         return -1;
     int fd = is_inherited(s) ? STDIN_FILENO : socket_open(config, s->socket, &s->lock_fd, err);
     if (fd < 0)

@@ -20,6 +20,7 @@ struct source {
     const char *name; /* the last part of its path */
     void *data;
     size_t length;
+    bool executable; /* by anybody */
 };
 
 static void source_clear(struct source *s)
@@ -38,6 +39,7 @@ static int map_fd(int fd, struct source *ret)
         return -1;
     ret->data = data;
     ret->length = (size_t)status.st_size;
+    ret->executable = status.st_mode & 0111;
     return 0;
 }
 
@@ -67,10 +69,10 @@ static bool is_there(int folder, const struct source *s)
     return same;
 }
 
-static int open_folder(const struct config *config, bool *ret_new, struct error *err)
+static int open_folder(const struct config *config, bool make, bool *ret_new, struct error *err)
 {
     _cleanup_free_ char *path = config_path(config, "tools", NULL);
-    if (state_directory_enter(config, true, err) < 0)
+    if (state_directory_enter(config, make, err) < 0)
         return -1;
     *ret_new = access(path, F_OK) < 0;
     if (io_ensure_directory(path, 0755, err) < 0)
@@ -87,19 +89,20 @@ static int add_one(const struct config *config, int folder, const struct source 
     bool there = is_there(folder, s);
     if (!there && io_replace_file(folder, s->name, s->data, s->length, 0755, err) < 0)
         return -1;
-    printf("%s %s %s/tools\n", s->name, there ? "is already in" : "added to", config->state_dir);
+    printf("%s %s %s/tools%s\n", s->name, there ? "is already in" : "added to", config->state_dir,
+           s->executable ? "" : ", as a program (mode 0755): the file given may not be executed");
     return 0;
 }
 
 /* A sandbox sees what is put into the folder, but not a folder that was made after it. */
-static int add(const struct config *config, char **paths, int count, struct error *err)
+static int add(const struct config *config, bool make, char **paths, int count, struct error *err)
 {
     struct source sources[FILES_MAX] = { 0 };
     bool is_new = false;
     int result = 0;
     for (int i = 0; i < count && !result; i++)
         result = open_source(paths[i], &sources[i], err);
-    _cleanup_close_ int folder = result ? -1 : open_folder(config, &is_new, err);
+    _cleanup_close_ int folder = result ? -1 : open_folder(config, make, &is_new, err);
     for (int i = 0; i < count && folder >= 0 && !result; i++)
         result = add_one(config, folder, &sources[i], err);
     for (int i = 0; i < count; i++)
@@ -141,13 +144,14 @@ static int wrong_use(int argc, char **argv)
 int cmd_tools(const struct config *config, int argc, char **argv)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
-    bool lists = argc == 2 && !strcmp(argv[1], "list"),
-         adds = argc > 2 && argc - 2 <= FILES_MAX && !strcmp(argv[1], "add");
+    bool lists = argc == 2 && !strcmp(argv[1], "list"), makes = argc > 2 && !strcmp(argv[2], "--new");
+    int first = makes ? 3 : 2;
+    bool adds = argc > first && argc - first <= FILES_MAX && !strcmp(argv[1], "add");
     if (!lists && !adds)
         return wrong_use(argc, argv);
     if (lists)
         list(config);
-    else if (add(config, argv + 2, argc - 2, &err) < 0) {
+    else if (add(config, makes, argv + first, argc - first, &err) < 0) {
         fprintf(stderr, "tools: %s\n", err.message);
         return 1;
     }

@@ -4,6 +4,7 @@
 
 #include "fcgi/leftovers.h"
 #include "fcgi/options.h"
+#include "fcgi/state_directory.h"
 #include "lib/base/io.h"
 #include "lib/base/memory.h"
 
@@ -156,13 +157,13 @@ static int append_user(struct buffer *conf, const struct config *config, struct 
     return 0;
 }
 
-/* Where lighttpd spools uploads. What a former one left there, killed amid them, goes. */
+/* What a former one left there, killed amid uploads, goes. */
 static int prepare_uploads(const struct config *config, struct error *err)
 {
     _cleanup_free_ char *path = config_path(config, "uploads", NULL);
 
     io_remove_tree(AT_FDCWD, path, NULL);
-    return io_ensure_directory(path, 0700, err);
+    return state_directory_make_uploads(config, err);
 }
 
 /* Watches of epoll are counted for each user: where sandboxes are its own user's, one of them could take all

@@ -69,12 +69,12 @@ static const struct command {
       NULL },
     { "tools",
       "programs of your own for every workspace",
-      { "add FILE...", "list" },
+      { "add [--new] FILE...", "list" },
       cmd_tools,
       false,
       "They are copied into the folder `tools` of the state directory, which sandboxes have at the end of "
       "PATH, "
-      "read-only.\n",
+      "read-only.\n--new  makes the state directory where there is none\n",
       NULL },
     { "token",
       "tokens for other people and programs",

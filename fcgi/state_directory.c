@@ -215,6 +215,13 @@ int state_directory_make(const struct config *config, struct error *err)
     return geteuid() == 0 && st.st_uid == 0 && owner.uid != 0 ? give(config->state_dir, &owner, err) : 0;
 }
 
+int state_directory_make_uploads(const struct config *config, struct error *err)
+{
+    _cleanup_free_ char *path = config_path(config, "uploads", NULL);
+
+    return io_ensure_directory(path, 0700, err);
+}
+
 /* ---- using it ---- */
 
 /* The settings' file is read again on a reload. */

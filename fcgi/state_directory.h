@@ -8,6 +8,8 @@
 /* For run, serve, warden and `token add`: made where it is missing (it is said on stderr); an empty one of
  * root's is given to the workers' user, another one that they could not use is refused. */
 int state_directory_make(const struct config *config, struct error *err);
+/* Where conf/lighttpd.conf spools uploads: for the workers' user alone, as which lighttpd runs too. */
+int state_directory_make_uploads(const struct config *config, struct error *err);
 /* For what only looks: nothing is made or changed. ERROR_NOT_FOUND: there is none. */
 int state_directory_find(const struct config *config, struct error *err);
 /* What is wrong with it as it is, as state_directory_find says it, but that root's empty one is fine. */

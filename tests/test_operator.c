@@ -150,7 +150,7 @@ END_TEST
 
 START_TEST(tools_add_says_who_sees_it)
 {
-    ck_assert_int_eq(sh("$W tools add /bin/true --state $S"), 0);
+    ck_assert_int_eq(sh("$W tools add --new /bin/true --state $S"), 0);
     check_said("true added to ");
     check_said("workspaces that run now see it after a stop and a start");
     ck_assert_int_eq(sh("$W tools add /bin/true /bin/false --state $S"), 0);
@@ -163,7 +163,7 @@ END_TEST
 /* Which of it is there already is told by its content and by who may run it, not by its name. */
 START_TEST(tools_add_brings_what_changed)
 {
-    ck_assert_int_eq(sh("$W tools add /bin/true --state $S"), 0);
+    ck_assert_int_eq(sh("$W tools add --new /bin/true --state $S"), 0);
     ck_assert_int_eq(sh("mkdir $S.new && cp /bin/false $S.new/true && $W tools add $S.new/true --state $S && "
                         "cmp $S/tools/true /bin/false"),
                      0);
@@ -172,6 +172,51 @@ START_TEST(tools_add_brings_what_changed)
                         "test $(stat -c %%a $S/tools/true) = 755 && rm -r $S.new"),
                      0);
     check_said("true added to ");
+    ck_assert_int_eq(sh("cp /bin/true $S.file && chmod 644 $S.file && $W tools add $S.file --state $S && "
+                        "test $(stat -c %%a $S/tools/state.file) = 755 && rm $S.file"),
+                     0);
+    check_said("(mode 0755): the file given may not be executed");
+}
+END_TEST
+
+/* Programs of the repository that install put somewhere go again; an operator's settings stay, and it is
+ * said. */
+START_TEST(uninstall_says_what_stays)
+{
+    char folder[200];
+    snprintf(folder, sizeof folder, "%s/etc/workspace-fcgi", scratch);
+    ck_assert_int_eq(
+        sh("mkdir -p %s && touch %s/workspace-fcgi.conf && make uninstall DESTDIR=%s PREFIX=/usr", folder,
+           folder, scratch),
+        0);
+    check_said("stays: it holds settings");
+    check_said("(workspace-fcgi.conf)");
+    ck_assert_ptr_null(strstr(output, "rror"));
+    ck_assert_int_eq(sh("rm %s/* && make uninstall DESTDIR=%s PREFIX=/usr", folder, scratch), 0);
+    ck_assert(!exists(folder));
+}
+END_TEST
+
+/* Who reads its output to the end is not kept by the warden, which goes on; lighttpd's folder is there. */
+START_TEST(serve_leaves_its_output_to_nobody)
+{
+    ck_assert_int_eq(sh("timeout 20 sh -c '(timeout 2 $W serve --state $S 2>/dev/null; :) | cat'"), 0);
+    ck_assert_int_eq(sh("test $(stat -c %%a $S/uploads) = 700"), 0);
+}
+END_TEST
+
+START_TEST(call_lists_what_it_can_do)
+{
+    ck_assert_int_eq(
+        sh("$W token add x --state $S && ws=$($W call createRemoteWorkspace --state $S 2>/dev/null | "
+           "grep -o 'ws-[0-9a-f]*' | head -1) && $W call downloadWorkspaceFile "
+           "\"{\\\"workspace_id\\\":\\\"$ws\\\",\\\"path\\\":\\\"f\\\"}\" --state $S"),
+        1);
+    check_said("/raw?path=FILE");
+    ck_assert_int_eq(sh("$W call --help"), 0);
+    ck_assert_ptr_null(strstr(output, "downloadWorkspaceFile"));
+    ck_assert_ptr_null(strstr(output, "inspectWorkspaceFile"));
+    ck_assert_ptr_null(strstr(output, "uploadWorkspaceFile"));
 }
 END_TEST
 
@@ -247,7 +292,7 @@ END_TEST
 START_TEST(what_only_looks_makes_nothing)
 {
     static const char *const lines[] = { "token list", "token revoke tk-1", "call listRemoteWorkspaces",
-                                         "call createRemoteWorkspace" };
+                                         "call createRemoteWorkspace", "tools add /bin/true" };
     char said[200];
     snprintf(said, sizeof said, "there is no state directory at %s", state);
     for (size_t i = 0; i < N_ELEMENTS(lines); i++) {
@@ -545,6 +590,9 @@ int main(void)
         wrong_use_shows_the_usage,
         tools_add_says_who_sees_it,
         tools_add_brings_what_changed,
+        uninstall_says_what_stays,
+        serve_leaves_its_output_to_nobody,
+        call_lists_what_it_can_do,
         wrong_settings_are_refused_at_once,
         a_settings_file_that_cannot_be_read_is_named,
         a_busy_socket_is_named,
