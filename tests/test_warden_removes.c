@@ -59,6 +59,24 @@ START_TEST(test_remove)
 }
 END_TEST
 
+/* Who asks while it is being made is not left waiting for its end. */
+START_TEST(test_remove_while_it_starts)
+{
+    char id[ID_SIZE] = "";
+    desk_begin(NULL);
+    uint32_t made =
+        talk_send(desk, json_pack("{s:s, s:o}", "op", "create", "record", house_record(id, NULL)));
+    usleep(5000); /* it is begun */
+    int64_t begun = clock_boottime_ms();
+    json_auto_t *removed = talk_ask(desk, remove_message(id));
+    ck_assert_int_eq(talk_error(removed), ERROR_CONFLICT);
+    ck_assert_int_lt(clock_boottime_ms() - begun, 5000);
+    json_auto_t *answer = talk_wait(desk, made);
+    desk_record(answer);
+    desk_end();
+}
+END_TEST
+
 /* A keeper that does not answer is ended for it; one that does not answer and is not even known is found. */
 START_TEST(test_remove_by_force)
 {
@@ -271,7 +289,9 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    const TTest *const tests[] = { test_remove, test_remove_by_force, test_take_back,        test_remove_dead,
-                                   test_sweep,  test_clock_jumps,     test_no_locks_are_left };
+    const TTest *const tests[] = { test_remove,          test_remove_while_it_starts,
+                                   test_remove_by_force, test_take_back,
+                                   test_remove_dead,     test_sweep,
+                                   test_clock_jumps,     test_no_locks_are_left };
     return house_run_tests(argc, argv, "warden_removes", tests, N_ELEMENTS(tests));
 }

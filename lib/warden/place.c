@@ -128,6 +128,14 @@ static bool is_nobodys(const struct place *p)
     return p->spec != NULL && p->starters == NULL && json_object_get(p->spec, "idempotency") == NULL;
 }
 
+/* Who wants it removed asks its keeper first, now that there is one. */
+static void answer_running(struct place *p)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    error_set(&err, ERROR_CONFLICT, "the workspace is running");
+    waiters_answer(&p->removers, NULL, &err);
+}
+
 static void take_back(struct place *p)
 {
     log_info("workspace=%s is removed: nobody waits for it any more", p->id);
@@ -144,6 +152,8 @@ static void keeper_told(struct place *p, const json_t *line)
     } else if (record != NULL) {
         p->failures = 0;
         answer_record(p, record);
+        if (!p->discard)
+            answer_running(p);
     } else if (existing != NULL) {
         json_auto_t *ret = json_pack("{s:O}", "existing", existing);
         waiters_answer(&p->starters, ret, NULL);
@@ -318,11 +328,8 @@ void place_request_remove(struct warden *w, const char *id, bool force, struct p
         log_error("workspace=%s its keeper does not answer: it is ended, the workspace is removed", id);
     if (force)
         place_discard(p);
-    else if (p->keeper != NULL && p->keeper->told && keeper_listens(w, p)) {
-        _cleanup_error_ struct error err = ERROR_INIT;
-        error_set(&err, ERROR_CONFLICT, "the workspace is running");
-        waiters_answer(&p->removers, NULL, &err);
-    }
+    else if (p->keeper != NULL && p->keeper->told && keeper_listens(w, p))
+        answer_running(p);
 }
 
 /* A sandbox that is being put up may outlive who is killed over it, so that comes first. */
