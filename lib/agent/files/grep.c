@@ -112,8 +112,9 @@ static int expect_progress(const struct grep *grep, bool was_by_files, const cha
     if (!was_by_files || behind || grep->whole)
         return 0;
     return error_set(err, ERROR_TIMEOUT,
-                     "to list the files up to where this page begins takes longer than wait_seconds: nothing "
-                     "was lost, ask again with more of it, or search a folder farther down");
+                     "no file could be searched within wait_seconds: to list them may take longer, or the "
+                     "machine is busy; nothing was lost, ask again with more of it, or search a folder "
+                     "farther down");
 }
 
 static int run(struct grep *grep, json_t **ret, struct error *err)

@@ -6,12 +6,16 @@
 #include "lib/agent/files/grep.h"
 #include "lib/base/clock.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #define FIRST_FILES 128
 #define SOON_FILES  2048
 #define MOST_FILES  16384
 #define MOST_BYTES  (512u << 10) /* of names in one command line */
 #define LEAST_BYTES (16u << 10)
 #define LEAST_MS    20 /* to start one and read its answer */
+#define LARGE_BYTES (1 << 20)
 
 struct batch {
     struct buffer names;
@@ -23,10 +27,10 @@ struct search {
     struct grep *grep;
     struct grep_list *list;
     struct batch batch;
-    size_t at;     /* the first file of it that is not searched */
-    size_t size;   /* of the next piece */
+    size_t at;      /* the first file of it that is not searched */
+    size_t size;    /* of the next piece */
     size_t wary_to; /* up to this file of it something is slow, or breaks it: no larger pieces */
-    bool begun;    /* a ripgrep had some of the time */
+    bool begun;     /* a ripgrep had some of the time */
     char *behind;
 };
 
@@ -99,10 +103,14 @@ static void try_fewer(struct search *s, size_t searched, enum grep_outcome outco
     s->size = fewer > 0 ? fewer : 1;
 }
 
-/* No page is whole that waits for it: it had all the time of this one, or nearly so. */
+/* No page is whole that waits for it: it had all the time of this one, or nearly so. Where a small file had,
+ * it is the machine that is slow. */
 static bool takes_too_long(const struct search *s, int64_t had_ms)
 {
-    return !s->begun && 2 * had_ms >= s->grep->asked_ms;
+    struct stat stat;
+    const char *name = s->batch.files[s->at];
+    return !s->begun && 2 * had_ms >= s->grep->asked_ms &&
+           fstatat(s->grep->folder_fd, name, &stat, AT_SYMLINK_NOFOLLOW) == 0 && stat.st_size >= LARGE_BYTES;
 }
 
 static void skip(struct search *s, struct hits *hits)
@@ -119,8 +127,7 @@ static int search_piece(struct search *s, struct error *err)
     struct hits *hits = hits_new(&s->grep->rules);
     size_t left = s->batch.count - s->at, size = s->size < left ? s->size : left;
     int64_t started = clock_boottime_ms();
-    int rc =
-        grep_files(s->grep, s->batch.files + s->at, size, end_of_piece(s, size), hits, &outcome, err);
+    int rc = grep_files(s->grep, s->batch.files + s->at, size, end_of_piece(s, size), hits, &outcome, err);
     int64_t took = clock_boottime_ms() - started;
     if (rc == 0 && (outcome == GREP_DONE || (outcome == GREP_BROKEN && size == 1))) {
         s->grep->unreadable += outcome == GREP_BROKEN;
