@@ -149,7 +149,7 @@ bring-uv:
 	@conf/bring_uv.sh $(TOOLS)
 
 # These share the cores. Whole instances have them to themselves where times are asserted, or all of the machine is taken; the longest begin.
-PATIENT_TESTS := $(filter $(foreach name,uv stuck bash audit compact examples file mcp names raw refusals rtk run search tokens watch,%/test_$(name)),$(HTTP_TESTS))
+PATIENT_TESTS := $(filter $(foreach name,uv stuck bash audit compact examples file mcp names raw refusals rtk search tokens watch,%/test_$(name)),$(HTTP_TESTS))
 SHARED_TESTS = tests/openapi_validate.sh $(PATIENT_TESTS) $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS)
 # What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too; greedy neighbours as one
 # user of the kernel's with the gateway, whom nothing else runs as.
