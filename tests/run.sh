@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs test programs: run.sh BUILD PROGRAM[:AS]... [-- PROGRAM[:AS]...]. Those before the -- run one after the other; those after it, each a
-# process or two, share the cores afterwards. A log of each is kept in BUILD/logs; that of a failure is shown.
+# process or two, share the cores afterwards, two to a core since most wait. A log of each is kept in BUILD/logs; that of a failure is shown.
 # Exit status 77 of a program = skipped. UNDER is a command that runs each (setarch -R, valgrind ...). With RETRY=1 one that failed is run once
 # more, alone: passing then counts and is said as FLAKY, with what the first run showed (machines that build this are shared, and some bounds are
 # times). Closes with "N passed, N failed, N skipped".
@@ -88,7 +88,7 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
 done
 [ $# = 0 ] || shift
 lanes=0
-while [ $lanes -lt "$(nproc)" ]; do
+while [ $lanes -lt $((2 * $(nproc))) ]; do
     lane "$@" &
     lanes=$((lanes + 1))
 done

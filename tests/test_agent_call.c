@@ -1,6 +1,6 @@
 /* The process of a file call alone, with nobody before it who bounds what it is asked for and ends it when
  * nobody reads any more. */
-#include "lib/agent/files/process.h"
+#include "lib/agent/files/host.h"
 #include "lib/agent/files/turn.h"
 #include "lib/base/clock.h"
 #include "lib/base/memory.h"
@@ -8,6 +8,7 @@
 #include "tests/support/unit.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -61,22 +62,35 @@ static json_t *take_reply(void)
     return json_incref(ret);
 }
 
-static bool ends_within(int ms)
+/* The process that watches share has a thread for each. */
+static int threads(void)
 {
-    siginfo_t info = { 0 };
-    for (int64_t until = clock_boottime_ms() + ms; clock_boottime_ms() < until; usleep(10000))
-        if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid)
-            return true;
-    return false;
+    char path[40];
+    int count = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    for (const struct dirent *entry; (entry = readdir(dir));)
+        count += entry->d_name[0] != '.';
+    closedir(dir);
+    return count;
 }
 
 START_TEST(a_watch_ends_when_nobody_reads_it)
 {
-    begin("watch", json_pack("{s:s, s:b, s:[s]}", "path", ".", "recursive", true, "types", "create"));
+    const struct launch_rules rules = { .workspace = scratch, .home = scratch };
+    struct file_host *host = NULL;
+    json_auto_t *request = json_pack("{s:s, s:b, s:[s]}", "path", ".", "recursive", true, "types", "create");
+    ck_assert_ptr_nonnull(file_host_join(&host, &rules, file_kind_find("watch"), request, &pipes));
+    pid = host->pid;
     json_decref(take_reply());
-    ck_assert(!ends_within(300));
+    usleep(300000);
+    ck_assert_int_eq(threads(), 2);
     close(STEAL_FD(pipes.output));
-    ck_assert(ends_within(20000));
+    for (int64_t until = clock_boottime_ms() + 20000; threads() > 1; usleep(10000))
+        ck_assert(clock_boottime_ms() < until);
+    struct file_host *at = host;
+    file_host_leave(&at, host);
 }
 END_TEST
 
