@@ -150,7 +150,7 @@ bring-uv:
 
 # These share the cores. Whole instances have them to themselves where times are asserted, or all of the machine is taken; the longest begin.
 PATIENT_TESTS := $(filter $(foreach name,uv stuck bash audit compact examples file mcp names raw refusals rtk search tokens watch,%/test_$(name)),$(HTTP_TESTS))
-LONG_TESTS := $(filter $(foreach name,stuck files_places finds_lines uv instance bash,%/test_$(name)),$(PATIENT_TESTS) $(UNIT_TESTS)) $(HTTP_FUZZER)
+LONG_TESTS = $(filter $(foreach name,stuck files_places finds_lines uv instance bash,%/test_$(name)),$(PATIENT_TESTS) $(UNIT_TESTS)) $(HTTP_FUZZER)
 SHARED_TESTS = $(LONG_TESTS) $(filter-out $(LONG_TESTS),tests/openapi_validate.sh $(PATIENT_TESTS) $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS))
 # What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too; greedy neighbours as one
 # user of the kernel's with the gateway, whom nothing else runs as.

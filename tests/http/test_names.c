@@ -1,4 +1,5 @@
 /* Names of files that are no UTF-8: shown, told exactly, and addressed again by what was told. */
+#include "lib/base/memory.h"
 #include "lib/base/buffer.h"
 #include "tests/support/workspace_case.h"
 
@@ -161,10 +162,7 @@ static void expect_block(const char *tool, json_t *arguments, const char *line)
 {
     json_auto_t *result = tool_call_here(tool, arguments);
     const char *text = tool_block(result, 0);
-    _cleanup_free_ char *wanted = malloc(strlen(line) + 3);
-    sprintf(wanted, "\n%s\n", line);
-    _cleanup_free_ char *all = malloc(strlen(text) + 3);
-    sprintf(all, "\n%s\n", text);
+    _cleanup_free_ char *wanted = xasprintf("\n%s\n", line), *all = xasprintf("\n%s\n", text);
     ck_assert_msg(strstr(all, wanted) != NULL, "'%s' is no line of: %s", line, text);
 }
 
