@@ -213,11 +213,11 @@ START_TEST(test_posts_of_threads)
 }
 END_TEST
 
-static pthread_t worked_in;
+static pthread_t worked_in[4]; /* by what it was */
 
 static void work(void *user)
 {
-    worked_in = pthread_self();
+    worked_in[*(int *)user] = pthread_self();
     if (*(int *)user == 1)
         usleep(20000);
 }
@@ -225,7 +225,7 @@ static void work(void *user)
 static void done(void *user)
 {
     note(user);
-    ck_assert(!pthread_equal(worked_in, pthread_self()));
+    ck_assert(!pthread_equal(worked_in[*(int *)user], pthread_self()));
     if (*(int *)user == 3)
         loop_stop(l);
 }

@@ -297,6 +297,7 @@ START_TEST(test_workers_end_with_their_master)
     begin(work);
     pid_t worker = ask("/", NULL);
     ck_assert_int_gt(worker, 0);
+    wait_for_starts(FIRST_WORKERS);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     kill(master, SIGKILL);
     ck_assert_int_eq(waitpid(master, &status, 0), master);
