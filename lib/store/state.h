@@ -23,7 +23,8 @@ int state_check_readers(struct state *s);
  * (0 = not running), timeout_seconds and idle_timeout_seconds (in force since the last start or extend),
  * reason (why stopped or failed), returncode, sandbox_id, driver, handle (driver's, any JSON), capabilities
  * (driver's, at the last start), spec (the create parameters, checked, with env), uid, root, tags{},
- * repo_path, repo_slug, repo_ref, keeper {process identity} ERROR_NOT_FOUND where there is none. */
+ * repo_path, repo_slug, repo_ref, keeper {process identity}.
+ * ERROR_NOT_FOUND where there is none. */
 int state_get_workspace(struct state *s, const char *id, json_t **ret, struct error *err);
 /* The same for who reads often: shared with others, it must not be changed; one that did not change since is
  * not parsed again. */

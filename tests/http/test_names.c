@@ -1,6 +1,6 @@
 /* Names of files that are no UTF-8: shown, told exactly, and addressed again by what was told. */
-#include "lib/base/memory.h"
 #include "lib/base/buffer.h"
+#include "lib/base/memory.h"
 #include "tests/support/workspace_case.h"
 
 #include <stdio.h>
