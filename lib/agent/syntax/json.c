@@ -75,8 +75,10 @@ static size_t comment_end(struct bytes text, size_t at)
         return bytes_find(text, at, '\n');
     if (!bytes_begin_with(bytes_from(text, at), (struct bytes){ "/*", 2 }))
         return at;
-    const char *end = memmem(text.data + at + 2, text.length - at - 2, "*/", 2);
-    return end != NULL ? (size_t)(end - text.data) + 2 : text.length;
+    for (size_t slash = at + 3; (slash = bytes_find(text, slash, '/')) < text.length; slash++)
+        if (text.data[slash - 1] == '*')
+            return slash + 1;
+    return text.length;
 }
 
 static void blank_out(char *data, size_t from, size_t to)
