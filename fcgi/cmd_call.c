@@ -1,5 +1,5 @@
 /* `call OPERATION [JSON]`: one operation as the owner, without a web server. Prints the result; 0 = it
- * succeeded. Knows the service, no operation. */
+ * succeeded. Its help shows the operations. Knows the service, no operation. */
 #include "fcgi/commands.h"
 
 #include "fcgi/state_directory.h"
@@ -8,6 +8,7 @@
 #include "fcgi/service.h"
 #include "lib/base/io.h"
 #include "lib/base/log.h"
+#include "lib/op/manual.h"
 #include "lib/op/names.h"
 #include "lib/warden/warden.h"
 
@@ -47,15 +48,45 @@ static json_t *read_input(const char *argument, struct error *err)
     return field_parse_json(buffer_text(&text), text.length, err);
 }
 
-void cmd_call_help(FILE *out)
+static const struct op *find_op(const char *name)
 {
-    fputs("Operations:\n", out);
+    const struct op *op = op_find(name);
+
+    return op ? op : op_find_tool(name);
+}
+
+static int unknown_op(const char *name)
+{
+    fprintf(stderr, "call: there is no operation %.80s; `workspace-fcgi call --help` lists them\n", name);
+    return COMMAND_WRONG_USE;
+}
+
+static void list_ops(void)
+{
+    puts("Operations; `workspace-fcgi call OPERATION --help` shows the parameters of one:");
     for (const struct op *const *op = ops; *op; op++) {
         if ((*op)->flags & OP_RAW) /* over HTTP alone */
             continue;
-        _cleanup_free_ char *summary = names_text((*op)->summary, DOCUMENT_FULL);
-        fprintf(out, "  %-34s %s\n", (*op)->id, summary);
+        _cleanup_free_ char *summary = names_text((*op)->summary, DOCUMENT_CALL);
+        printf("  %-34s %s\n", (*op)->id, summary);
     }
+}
+
+int cmd_call_help(const char *name)
+{
+    _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+
+    if (!name) {
+        list_ops();
+        return 0;
+    }
+    const struct op *op = find_op(name);
+    if (!op)
+        return unknown_op(name);
+    _cleanup_free_ char *command = xasprintf("workspace-fcgi call %s", name);
+    manual_append(&text, op, command);
+    fputs(buffer_text(&text), stdout);
+    return 0;
 }
 
 /* What only reads the stores works without one. */
@@ -111,13 +142,6 @@ static int call(const struct config *config, const struct op *op, json_t *in, st
     return outcome.exit_status;
 }
 
-static const struct op *find_op(const char *name)
-{
-    const struct op *op = op_find(name);
-
-    return op ? op : op_find_tool(name);
-}
-
 int cmd_call(const struct config *config, int argc, char **argv)
 {
     if (argc > 3)
@@ -127,11 +151,8 @@ int cmd_call(const struct config *config, int argc, char **argv)
         return COMMAND_WRONG_USE;
     }
     const struct op *op = find_op(argv[1]);
-    if (!op) {
-        fprintf(stderr, "call: there is no operation %.80s; `workspace-fcgi call --help` lists them\n",
-                argv[1]);
-        return COMMAND_WRONG_USE;
-    }
+    if (!op)
+        return unknown_op(argv[1]);
     if (config->log_file[0] == '\0' && !log_enabled(LOG_LEVEL_DEBUG))
         log_init("call", LOG_LEVEL_WARNING, NULL); /* a terminal shows the answer alone */
     _cleanup_error_ struct error err = ERROR_INIT;

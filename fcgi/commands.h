@@ -18,7 +18,8 @@ int cmd_warden(const struct config *config, int argc, char **argv);
 int cmd_keep(const struct config *config, int argc, char **argv);
 int cmd_token(const struct config *config, int argc, char **argv);
 int cmd_call(const struct config *config, int argc, char **argv);
-void cmd_call_help(FILE *out); /* the operations */
+/* The end of its help: the operations, or with a name the parameters of one. The exit status. */
+int cmd_call_help(const char *name);
 int cmd_describe(const struct config *config, int argc, char **argv);
 int cmd_tools(const struct config *config, int argc, char **argv);
 int cmd_doctor(const struct config *config, int argc, char **argv);

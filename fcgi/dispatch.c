@@ -315,9 +315,7 @@ static void start_raw(struct flight *f)
         raw_begin(f);
         return;
     }
-    error_set(&err, ERROR_UNSUPPORTED,
-              "bytes of files go over HTTP alone: curl -H 'Authorization: Bearer TOKEN' "
-              "'URL/api/workspaces/WORKSPACE_ID/raw?path=FILE' -o FILE, or with -T FILE to write it");
+    error_set(&err, ERROR_UNSUPPORTED, "%s", op_raw_way);
     dispatch_fail(f, &err);
 }
 

@@ -14,9 +14,10 @@ static const struct command {
     const char *name, *help;
     const char *forms[4]; /* of its arguments, NULL-ended */
     int (*run)(const struct config *config, int argc, char **argv);
-    bool lasting;            /* a daemon: found by its command line */
-    const char *more;        /* of its help; NULL = nothing */
-    void (*more_of)(FILE *); /* the same, made from a table */
+    bool lasting;     /* a daemon: found by its command line */
+    const char *more; /* of its help; NULL = nothing */
+    int (*help_of)(
+        const char *word); /* more of its help, or with its first argument help on that; the exit status */
 } commands[] = {
     { "serve",
       "answer FastCGI requests on a socket, or on descriptor 0",
@@ -48,7 +49,7 @@ static const struct command {
     { "keep", "run one workspace (the warden starts it)", { "WS" }, cmd_keep, true, NULL, NULL },
     { "call",
       "run one operation as the owner, without a web server",
-      { "OPERATION [JSON | -]" },
+      { "OPERATION [JSON | -]", "OPERATION --help" },
       cmd_call,
       false,
       NULL,
@@ -109,15 +110,34 @@ static void print_forms(const struct command *c, FILE *out)
                 *c->forms[i] ? " " : "", c->forms[i]);
 }
 
-static void print_help(const struct command *c)
+static bool is_help(const char *argument)
 {
+    return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
+}
+
+/* NULL = nothing but --help. */
+static const char *first_word(const struct options *o)
+{
+    for (int i = 1; i < o->argc; i++)
+        if (!is_help(o->argv[i]))
+            return o->argv[i];
+    return NULL;
+}
+
+static int print_help(const struct command *c, const struct options *o)
+{
+    int status = 0;
+
+    if (c->help_of != NULL && first_word(o) != NULL)
+        return c->help_of(first_word(o));
     print_forms(c, stdout);
     printf("\n%s\n", c->help);
     if (c->more != NULL)
         printf("%s", c->more);
-    if (c->more_of != NULL)
-        c->more_of(stdout);
+    if (c->help_of != NULL)
+        status = c->help_of(NULL);
     printf("\n%s", options_help);
+    return status;
 }
 
 static const struct command *find_command(const char *name)
@@ -126,11 +146,6 @@ static const struct command *find_command(const char *name)
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
     return NULL;
-}
-
-static bool is_help(const char *argument)
-{
-    return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
 }
 
 static bool asks_for_help(const struct options *o)
@@ -262,7 +277,7 @@ int main(int argc, char **argv)
     if (command == NULL)
         status = answer(name);
     else if (asks_for_help(&options))
-        print_help(command);
+        status = print_help(command, &options);
     else
         status = run(command, &options, argv[0]);
     options_clear(&options);

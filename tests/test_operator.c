@@ -220,6 +220,28 @@ START_TEST(call_lists_what_it_can_do)
 }
 END_TEST
 
+/* Whatever else is given: nothing is run, and nothing needs to be there. */
+START_TEST(call_shows_an_operation)
+{
+    static const char *const lines[] = { "call getRealtimeWorkspaceExecEvents --help",
+                                         "call --help workspace_realtime_exec_events",
+                                         "call getRealtimeWorkspaceExecEvents '{\"cursor\": 1}' -h" };
+    for (size_t i = 0; i < N_ELEMENTS(lines); i++) {
+        ck_assert_int_eq(sh("WORKSPACE_WORKERS=nonsense $W %s --state $S", lines[i]), 0);
+        check_said("Read what a command wrote after a cursor");
+        check_said("\n  exec_id  string, required; must be ex- and 32 lowercase hex digits\n");
+        check_said("\n  wait_seconds  number from 0 to 30 (more is taken as that), default 0\n");
+        check_said(
+            i == 1
+                ? "\n  workspace-fcgi call workspace_realtime_exec_events '{\"workspace_id\": \"ws-...\", "
+                : "\n  workspace-fcgi call getRealtimeWorkspaceExecEvents '{\"workspace_id\": \"ws-...\", ");
+    }
+    ck_assert_int_eq(sh("$W call bogus --help"), 2);
+    check_said("there is no operation bogus");
+    ck_assert(!exists(state));
+}
+END_TEST
+
 /* ---- settings ---- */
 
 START_TEST(wrong_settings_are_refused_at_once)
@@ -593,6 +615,7 @@ int main(void)
         uninstall_says_what_stays,
         serve_leaves_its_output_to_nobody,
         call_lists_what_it_can_do,
+        call_shows_an_operation,
         wrong_settings_are_refused_at_once,
         a_settings_file_that_cannot_be_read_is_named,
         a_busy_socket_is_named,

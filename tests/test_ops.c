@@ -12,14 +12,6 @@
 #define ACTIONS_MAX       30
 #define ACTIONS_BYTES_MAX (800 * 1024)
 
-static bool in_path(const struct op *op, const char *name)
-{
-    char braced[80];
-
-    snprintf(braced, sizeof braced, "{%s}", name);
-    return strstr(op->path, braced) != NULL;
-}
-
 START_TEST(test_unique)
 {
     for (const struct op *const *a = ops; *a; a++)
@@ -44,7 +36,7 @@ static void check_route(const struct op *op)
                       name);
     }
     ck_assert_msg(op->path[0] == '/', "%s: path", op->id);
-    ck_assert_msg(!(op->flags & OP_ON_WORKSPACE) || in_path(op, "workspace_id"), "%s: workspace", op->id);
+    ck_assert_msg(!(op->flags & OP_ON_WORKSPACE) || op_path_has(op, "workspace_id"), "%s: workspace", op->id);
 }
 
 static void check_texts(const struct op *op)
@@ -53,7 +45,7 @@ static void check_texts(const struct op *op)
     unsigned sets = 0;
     ck_assert_msg(config_parse_toolsets(op->toolset, &sets) == 0 && sets != 0, "%s: toolset", op->id);
     ck_assert_msg(op->title && strlen(op->title) <= 40, "%s: title", op->id);
-    _cleanup_free_ char *summary = names_text(op->summary, DOCUMENT_FULL); /* as a terminal shows it */
+    _cleanup_free_ char *summary = names_text(op->summary, DOCUMENT_CALL); /* as a terminal shows it */
     ck_assert_msg(!strpbrk(summary, "{[]}"), "%s: %s", op->id, summary);
     ck_assert_msg(op->description && *op->description, "%s: description", op->id);
     ck_assert_msg(!op->tool || strlen(op->tool) <= 64, "%s: tool", op->id);

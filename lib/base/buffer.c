@@ -220,6 +220,32 @@ void buffer_append_shown_text(struct buffer *b, const char *data, size_t length)
     append_shown(b, data, length, "\n\t\\");
 }
 
+void buffer_append_wrapped(struct buffer *b, const char *first, const char *rest, const char *text,
+                           size_t width)
+{
+    size_t column = 0;
+
+    for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+        size_t word = strcspn(text, " ");
+        bool fits = column + 1 + word <= width;
+        if (column > 0 && !fits)
+            buffer_append_char(b, '\n');
+        if (column > 0 && fits) {
+            buffer_append_char(b, ' ');
+            column++;
+        } else {
+            const char *begin = column == 0 ? first : rest;
+            buffer_append_text(b, begin);
+            column = strlen(begin);
+        }
+        buffer_append(b, text, word);
+        column += word;
+        text += word;
+    }
+    if (column > 0)
+        buffer_append_char(b, '\n');
+}
+
 void buffer_append_base64(struct buffer *b, const void *data, size_t length)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

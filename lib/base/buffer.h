@@ -41,6 +41,10 @@ void buffer_append_utf8(struct buffer *b, const char *data, size_t length);
 void buffer_append_shown(struct buffer *b, const char *data, size_t length);
 /* The same for a text that may have lines: their ends, tabs and backslashes stay. */
 void buffer_append_shown_text(struct buffer *b, const char *data, size_t length);
+/* Appends the words of text as lines of at most width bytes, where a word is not longer; the first line
+ * begins with first, the others with rest. No words: nothing. */
+void buffer_append_wrapped(struct buffer *b, const char *first, const char *rest, const char *text,
+                           size_t width);
 /* RFC 4648 section 4, with padding. */
 void buffer_append_base64(struct buffer *b, const void *data, size_t length);
 

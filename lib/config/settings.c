@@ -257,24 +257,6 @@ const struct setting *setting_find(const char *name, bool *ret_is_alias)
 }
 
 /* ---- the sample ---- */
-static void append_wrapped(struct buffer *out, const char *text)
-{
-    size_t column = 0;
-    while (*text) {
-        size_t word = strcspn(text, " ");
-        if (column > 0 && column + 1 + word > 98) {
-            buffer_append_char(out, '\n');
-            column = 0;
-        }
-        buffer_append_text(out, column == 0 ? "# " : " ");
-        buffer_append(out, text, word);
-        column += word + (column == 0 ? 2 : 1);
-        text += word;
-        text += strspn(text, " ");
-    }
-    buffer_append_char(out, '\n');
-}
-
 void config_describe(struct buffer *out)
 {
     buffer_append_text(
@@ -283,7 +265,7 @@ void config_describe(struct buffer *out)
              "# Every line below shows a default. Printed by `workspace-fcgi describe config`.\n");
     for (const struct setting *row = settings; row < settings + setting_count; row++) {
         buffer_append_char(out, '\n');
-        append_wrapped(out, row->help);
+        buffer_append_wrapped(out, "# ", "# ", row->help, 98);
         if (row->not_local)
             buffer_append_text(out, "# No effect with the local driver.\n");
         if (row->not_yet)

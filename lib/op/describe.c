@@ -96,13 +96,6 @@ json_t *describe_tools(const char *toolsets)
 
 /* ---- OpenAPI ---- */
 
-static bool is_path_parameter(const struct op *op, const char *name)
-{
-    _cleanup_free_ char *braced = xasprintf("{%s}", name);
-
-    return strstr(op->path, braced) != NULL;
-}
-
 static bool has_body(const struct op *op)
 {
     return strcmp(op->method, "GET") != 0 && strcmp(op->method, "DELETE") != 0 && !(op->flags & OP_RAW);
@@ -147,7 +140,7 @@ static json_t *shaped(json_t *schema, enum document document)
 
 static json_t *parameter(const struct op *op, const struct field *row, enum document document)
 {
-    bool in_path = is_path_parameter(op, row->name);
+    bool in_path = op_path_has(op, row->name);
     json_t *schema = shaped(field_row_schema(row), document);
     json_t *ret = json_pack("{s:s, s:s, s:b}", "name", row->name, "in", in_path ? "path" : "query",
                             "required", in_path || row->required);
@@ -172,7 +165,7 @@ static json_t *parameters(const struct op *op, enum document document)
     json_t *list = json_array();
 
     for (const struct field *row = op->params; row->name; row++)
-        if (!has_body(op) || is_path_parameter(op, row->name))
+        if (!has_body(op) || op_path_has(op, row->name))
             json_array_append_new(list, parameter(op, row, document));
     if (op->flags & OP_KEYED && document == DOCUMENT_FULL)
         json_array_append_new(list, key_parameter());
@@ -199,10 +192,10 @@ static json_t *request_body(const struct op *op, enum document document)
     schema = field_to_schema(op->params, false);
     required = json_object_get(schema, "required");
     for (const struct field *row = op->params; row->name; row++)
-        if (is_path_parameter(op, row->name))
+        if (op_path_has(op, row->name))
             json_object_del(json_object_get(schema, "properties"), row->name);
     json_array_foreach(required, index, name)
-        if (is_path_parameter(op, json_string_value(name)))
+        if (op_path_has(op, json_string_value(name)))
             json_array_remove(required, index--);
     needed = json_array_size(required) > 0;
     if (!needed)

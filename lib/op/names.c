@@ -6,7 +6,7 @@ const char *document_name(enum document document, const struct op *op)
 {
     if (document == DOCUMENT_TOOLS)
         return op->tool;
-    return document == DOCUMENT_FULL || op->flags & OP_IN_ACTIONS ? op->id : NULL;
+    return document != DOCUMENT_ACTIONS || op->flags & OP_IN_ACTIONS ? op->id : NULL;
 }
 
 /* The name for what stands between the braces; NULL = none in this document. */
@@ -15,7 +15,7 @@ static const char *name_of(const char *id, size_t length, enum document document
     static const char of_tools[] = "tools";
 
     if (length == sizeof of_tools - 1 && memcmp(id, of_tools, length) == 0)
-        return document == DOCUMENT_TOOLS ? "" : NULL;
+        return document == DOCUMENT_TOOLS || document == DOCUMENT_CALL ? "" : NULL;
     for (const struct op *const *op = ops; *op; op++)
         if (strlen((*op)->id) == length && memcmp((*op)->id, id, length) == 0)
             return document_name(document, *op);

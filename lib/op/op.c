@@ -17,6 +17,17 @@ const struct op *op_find_tool(const char *tool)
     return NULL;
 }
 
+bool op_path_has(const struct op *op, const char *name)
+{
+    _cleanup_free_ char *braced = xasprintf("{%s}", name);
+
+    return strstr(op->path, braced) != NULL;
+}
+
+const char op_raw_way[] =
+    "bytes of files go over HTTP alone: curl -H 'Authorization: Bearer TOKEN' "
+    "'URL/api/workspaces/WORKSPACE_ID/raw?path=FILE' -o FILE, or with -T FILE to write it";
+
 /* A worker that is one version newer may know members that this program does not. */
 static json_t *declared_members(const struct field *rows, const json_t *in)
 {

@@ -58,6 +58,7 @@ struct op {
     const char *method, *path; /* "/workspaces/{workspace_id}/exec", below <mount>/api */
     const char *summary;       /* <= 300 characters */
     const char *description;   /* may be NULL */
+    const char *example; /* JSON members for a call to try, beside the ids that the path names; NULL = none */
     const struct field *params, *result;
     unsigned flags;
     const char *data; /* the parameter whose text keep does not see: it goes on as bytes; NULL = none */
@@ -133,6 +134,8 @@ json_t *op_workspace_record(const struct config *config, const struct principal 
 extern const struct op *const ops[]; /* NULL-ended, in the order of the documents */
 const struct op *op_find(const char *id);
 const struct op *op_find_tool(const char *tool);
+bool op_path_has(const struct op *op, const char *name); /* does {name} stand in its path? */
+extern const char op_raw_way[];                          /* how those with OP_RAW are called: a sentence */
 /* The rows' keeper halves by operationId: give it to keeper_run. */
 keeper_dispatch op_keep;
 /* Digest of operation and parameters for Idempotency-Key: SHA-256 over canonical JSON. */

@@ -227,6 +227,7 @@ const struct op op_bash = {
         "and the middle of more than 50 KB is left out. What takes longer than wait_seconds goes on: read on "
         "with {{getRealtimeWorkspaceExecEvents}}. At its timeout it is killed.",
     .params = bash_params,
+    .example = "\"command\": \"git status\"",
     .result = bash_result,
     .flags = OP_DESTRUCTIVE | OP_OPEN_WORLD | OP_ON_WORKSPACE | OP_DEFAULT_WORKSPACE | OP_NEEDS_SANDBOX |
              OP_LONG_POLL | OP_KEYED | OP_IN_ACTIONS,

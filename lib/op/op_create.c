@@ -254,6 +254,7 @@ const struct op op_create_workspace = {
                    "Files below /workspace and the home "
                    "directory last until the workspace is terminated, also when it stopped meanwhile.",
     .params = create_params,
+    .example = "\"name\": \"demo\", \"idle_timeout_seconds\": 3600",
     .result = create_result,
     .flags = OP_OPEN_WORLD | OP_KEYED | OP_IN_ACTIONS,
     .check = create_check,

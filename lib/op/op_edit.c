@@ -124,6 +124,7 @@ const struct op op_edit_file = {
         "is kept. Where nothing or too much fits, the nearest lines are told and nothing is written. "
         "Outside of what is replaced not one byte changes.",
     .params = edit_params,
+    .example = "\"filepath\": \"notes.txt\", \"edits\": [{\"old\": \"one\", \"new\": \"two\"}]",
     .result = edit_result,
     .flags = OP_DESTRUCTIVE | OP_ON_WORKSPACE | OP_DEFAULT_WORKSPACE | OP_NEEDS_SANDBOX | OP_IN_ACTIONS,
     .keep_ms = FILE_KEEP_MS,

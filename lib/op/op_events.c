@@ -199,6 +199,7 @@ const struct op op_exec_events = {
                    "until an event of type exit comes. An old "
                    "cursor reads the same events again.",
     .params = events_params,
+    .example = "\"cursor\": 0, \"wait_seconds\": 20",
     .result = events_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_LONG_POLL | OP_STREAMS | OP_IN_ACTIONS,
     .run = events_run,

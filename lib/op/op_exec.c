@@ -104,6 +104,7 @@ const struct op op_exec = {
                    "{{getRealtimeWorkspaceExecEvents}}. For installs and builds use "
                    "{{startRealtimeWorkspaceExec}} instead.",
     .params = exec_params,
+    .example = "\"command\": \"uname -a\"",
     .result = exec_result,
     .flags = OP_DESTRUCTIVE | OP_OPEN_WORLD | OP_ON_WORKSPACE | OP_NEEDS_SANDBOX | OP_LONG_POLL | OP_KEYED |
              OP_IN_ACTIONS,
@@ -174,6 +175,7 @@ const struct op op_start_exec = {
                    "{{getRealtimeWorkspaceExecEvents}}, cursor 0 and wait_seconds, and pass each next_cursor "
                    "back as cursor until an exit event comes. It goes on when nobody reads.",
     .params = start_params,
+    .example = "\"command\": \"make -j2\", \"timeout_seconds\": 600",
     .result = start_result,
     .flags = OP_DESTRUCTIVE | OP_OPEN_WORLD | OP_ON_WORKSPACE | OP_NEEDS_SANDBOX | OP_KEYED | OP_IN_ACTIONS,
     .check = exec_check,

@@ -138,6 +138,7 @@ const struct op op_read_file = {
                    "every page: give it as if_match when you write, so that nobody's change is lost. PNG, "
                    "JPEG, GIF and WebP come as images; other binary files are refused by name.",
     .params = read_params,
+    .example = "\"filepath\": \"src/main.c\", \"offset\": 0, \"limit\": 50",
     .result = read_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_DEFAULT_WORKSPACE | OP_NEEDS_SANDBOX |
              OP_IN_ACTIONS,
@@ -231,6 +232,7 @@ const struct op op_write_file = {
         "link is followed to the file that it means. With if_match (which implies create_only "
         "false) a file that changed since it was read is a conflict (409) that tells its hash.",
     .params = write_params,
+    .example = "\"filepath\": \"notes.txt\", \"content\": \"one line\\n\"",
     .result = write_result,
     .flags = OP_DESTRUCTIVE | OP_ON_WORKSPACE | OP_DEFAULT_WORKSPACE | OP_NEEDS_SANDBOX | OP_IN_ACTIONS,
     .data = "content",

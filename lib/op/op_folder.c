@@ -116,6 +116,7 @@ const struct op op_list_directory = {
         "Folders come before files. .git, .venv, .venv_container, .mcp, __pycache__ and .ruff_cache "
         "are left out; other hidden names are shown.",
     .params = list_params,
+    .example = "\"path\": \"src\"",
     .result = list_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_IN_ACTIONS | FLAGS,
     .keep_ms = FILE_KEEP_MS,
@@ -170,6 +171,7 @@ const struct op op_make_directory = {
         "Missing folders above it are made too, unless create_parents is false. Where the folder is "
         "there already, nothing is done and created is false; a file of that name is a conflict (409).",
     .params = make_params,
+    .example = "\"path\": \"docs/drafts\"",
     .result = make_result,
     .flags = OP_IDEMPOTENT | FLAGS,
     .keep_ms = FILE_KEEP_MS,
@@ -229,6 +231,7 @@ const struct op op_move_file = {
     .summary = "Move or rename a file or folder.",
     .description = "Missing folders above the destination are made. A link is moved itself.",
     .params = move_params,
+    .example = "\"source\": \"notes.txt\", \"destination\": \"docs/notes.txt\"",
     .result = move_result,
     .flags = OP_DESTRUCTIVE | FLAGS,
     .keep_ms = FILE_KEEP_MS,
@@ -284,6 +287,7 @@ const struct op op_remove_file = {
     .summary = "Remove a file, a link or a folder.",
     .description = "A link is removed itself, never what it leads to. The workspace's own folder is refused.",
     .params = remove_params,
+    .example = "\"path\": \"docs\", \"recursive\": true",
     .result = remove_result,
     .flags = OP_DESTRUCTIVE | FLAGS,
     .keep_ms = FILE_KEEP_MS,

@@ -284,6 +284,7 @@ const struct op op_grep_files = {
         "Links are not followed. Binary files are told, not shown; lines of more than 500 bytes are "
         "clipped around the match. What was left out, and why, stands in notice.",
     .params = grep_params,
+    .example = "\"pattern\": \"TODO\"",
     .result = grep_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_IN_ACTIONS | SEARCH_FLAGS,
     .keep_ms = FILE_KEEP_MS,

@@ -204,6 +204,7 @@ const struct op op_search_files = {
                    "What lies in .git, "
                    ".venv, .venv_container, .mcp, __pycache__ and .ruff_cache is left out.",
     .params = search_params,
+    .example = "\"pattern\": \"src/**/*.c\"",
     .result = search_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_IN_ACTIONS | SEARCH_FLAGS,
     .keep_ms = FILE_KEEP_MS,

@@ -76,6 +76,7 @@ const struct op op_exec_input = {
     .description =
         "What the command answers comes as further events. After eof or exit input is refused (409).",
     .params = input_params,
+    .example = "\"data\": \"yes\\n\"",
     .result = input_result,
     .flags = OP_DESTRUCTIVE | OP_OPEN_WORLD | OP_ON_WORKSPACE | OP_IN_ACTIONS,
     .check = input_check,
@@ -128,6 +129,7 @@ const struct op op_exec_cancel = {
     .description = "Its end comes as an exit event. With tree all its descendants are ended, also those in "
                    "the background.",
     .params = cancel_params,
+    .example = "\"signal_name\": \"INT\"",
     .result = cancel_result,
     .flags = OP_DESTRUCTIVE | OP_ON_WORKSPACE | OP_IN_ACTIONS,
     .keep = cancel_keep,
@@ -174,6 +176,7 @@ const struct op op_exec_resize = {
     .description = "For a running command that was started with pty: it gets SIGWINCH and sees the new size. "
                    "Refused (409) where it has no terminal or has ended.",
     .params = resize_params,
+    .example = "\"rows\": 40, \"cols\": 120",
     .result = resize_result,
     .flags = OP_IDEMPOTENT | OP_ON_WORKSPACE,
     .keep = resize_keep,

@@ -139,6 +139,7 @@ const struct op op_start_watch = {
                    "most 64 watches that live at once; each ends by itself after timeout_seconds, or with "
                    "the workspace.",
     .params = start_params,
+    .example = "\"path\": \"src\"",
     .result = start_result,
     .flags = OP_ON_WORKSPACE | OP_NEEDS_SANDBOX | OP_IN_ACTIONS,
     .keep_ms = WATCH_KEEP_MS,

@@ -116,6 +116,7 @@ const struct op op_watch_events = {
         "Pass next_cursor of each answer as cursor of the next call, with wait_seconds 15 to 25, until "
         "state is final. After an overflow look at the files yourself.",
     .params = events_params,
+    .example = "\"cursor\": 0, \"wait_seconds\": 20",
     .result = events_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_ON_WORKSPACE | OP_LONG_POLL | OP_IN_ACTIONS,
     .run = events_run,

@@ -163,6 +163,7 @@ const struct op op_list_workspaces = {
                    "workspace_id as cursor until an empty "
                    "list comes.",
     .params = list_params,
+    .example = "\"state\": \"all\"",
     .result = list_result,
     .flags = OP_READ_ONLY | OP_IDEMPOTENT | OP_LIST | OP_IN_ACTIONS,
     .run = list_run,
@@ -316,6 +317,7 @@ const struct op op_extend_workspace = {
         "time. A new time counts from now, so it may also be shorter; what is left out stays. Refused (409) "
         "where the workspace is stopped: every start takes the times of its creation again.",
     .params = extend_params,
+    .example = "\"timeout_seconds\": 7200",
     .result = extend_result,
     .flags = OP_ON_WORKSPACE,
     .check = extend_check,
