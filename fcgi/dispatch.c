@@ -11,6 +11,7 @@
 #include "fcgi/stream.h"
 #include "fcgi/wait.h"
 #include "lib/base/clock.h"
+#include "lib/base/json_text.h"
 #include "lib/base/log.h"
 
 #include <stdio.h>
@@ -140,17 +141,11 @@ int dispatch_fill(struct flight *f, struct call *call, struct error *err)
     return 0;
 }
 
-static int append(const char *data, size_t length, void *user)
-{
-    buffer_append(user, data, length);
-    return 0;
-}
-
 /* Does the answer keep what the operation's row promises? */
 static void check_result(const struct op *op, const char *text, size_t length)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
-    json_auto_t *value = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    json_auto_t *value = json_text_read(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     size_t index;
     const json_t *item;
     if ((op->flags & OP_LIST) == 0) {
@@ -177,7 +172,7 @@ int dispatch_run(struct service *s, struct call *call, struct error *err)
         return rc;
     if (call->result) {
         call->body.length = 0;
-        json_dump_callback(call->result, append, &call->body, JSON_COMPACT | JSON_ENCODE_ANY);
+        json_text_append(&call->body, call->result);
     }
     if (s->checks_results && call->form != CALL_SSE && !call->going_on)
         check_result(call->op, call->body.data, call->body.length);

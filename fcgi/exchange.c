@@ -2,6 +2,8 @@
  * error. Knows no socket and no route. */
 #include "fcgi/exchange.h"
 
+#include "lib/base/json_text.h"
+
 void exchange_shed(struct exchange *x)
 {
     if (x->request != NULL)
@@ -13,17 +15,11 @@ size_t exchange_backlog(struct exchange *x)
     return x->carrier->backlog != NULL ? x->carrier->backlog(x) : 0;
 }
 
-static int append(const char *data, size_t length, void *user)
-{
-    buffer_append(user, data, length);
-    return 0;
-}
-
 void exchange_reply_json(struct exchange *x, int status, const char *headers, const json_t *value)
 {
     _cleanup_buffer_ struct buffer text = BUFFER_INIT;
 
-    json_dump_callback(value, append, &text, JSON_COMPACT | JSON_ENCODE_ANY);
+    json_text_append(&text, value);
     x->carrier->reply(x, status, "application/json", headers, buffer_text(&text), text.length);
 }
 

@@ -1,6 +1,8 @@
 /* Reading and writing JSON-RPC messages. It knows no method and no revision. */
 #include "fcgi/mcp/rpc.h"
 
+#include "lib/base/json_text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -57,15 +59,9 @@ int rpc_read(const json_t *value, struct rpc_message *ret, struct rpc_error *err
     return 0;
 }
 
-static int append(const char *data, size_t length, void *user)
-{
-    buffer_append(user, data, length);
-    return 0;
-}
-
 void rpc_append_value(struct buffer *out, const json_t *value)
 {
-    json_dump_callback(value, append, out, JSON_COMPACT | JSON_ENCODE_ANY);
+    json_text_append(out, value);
 }
 
 static void begin(struct buffer *out, const json_t *id)

@@ -2,6 +2,7 @@
  * warden where nobody listens, closed when idle. It knows frames and phases, not what requests mean. */
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/base/json_text.h"
 #include "lib/base/log.h"
 #include "lib/keeper/client_state.h"
 
@@ -457,7 +458,7 @@ static void take_reply(struct client_link *l, uint32_t stream, const char *data,
     struct pending *p = find_stream(l, stream);
     if (!p)
         return;
-    json_auto_t *reply = json_loadb(data, length, JSON_ALLOW_NUL, NULL);
+    json_auto_t *reply = json_text_read(data, length, JSON_ALLOW_NUL, NULL);
     const json_t *packed = json_object_get(reply, "error");
     _cleanup_error_ struct error err = ERROR_INIT;
     if (packed || !reply)

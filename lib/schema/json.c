@@ -1,5 +1,6 @@
 /* JSON text of strangers: scanned in one pass before jansson sees it, so that nesting and the number of
  * values are bounded before anything is allocated. Grammar is jansson's business. Knows no rows. */
+#include "lib/base/json_text.h"
 #include "lib/schema/field.h"
 
 #include <string.h>
@@ -13,15 +14,6 @@ static const unsigned char scan_kind[256] = {
     ['"'] = SCAN_QUOTE, ['{'] = SCAN_OPEN,   ['['] = SCAN_OPEN,   ['}'] = SCAN_CLOSE,
     [']'] = SCAN_CLOSE, [','] = SCAN_COMMA,  [':'] = SCAN_COLON,
 };
-
-/* From behind the opening quote to behind the closing one (or the end). */
-static const char *skip_string(const char *at, const char *end)
-{
-    for (; at < end && *at != '"'; at++)
-        if (*at == '\\' && ++at == end)
-            return end;
-    return at < end ? at + 1 : end;
-}
 
 static const char *skip_scalar(const char *at, const char *end)
 {
@@ -43,7 +35,7 @@ int field_scan_json(const char *text, size_t length, struct error *err)
             break;
         case SCAN_QUOTE:
             values++;
-            at = skip_string(at + 1, end);
+            at = json_text_string_end(at + 1, end);
             break;
         case SCAN_OPEN:
             values++;
@@ -91,10 +83,10 @@ json_t *field_parse_json(const char *text, size_t length, struct error *err)
 
     if (field_scan_json(text, length, err) < 0)
         return NULL;
-    ret = json_loadb(text, length, flags, &problem);
+    ret = json_text_read(text, length, flags, &problem);
     /* A whole number beyond 64 bits is well-formed JSON: let the row's bounds refuse it by name. */
     if (!ret && json_error_code(&problem) == json_error_numeric_overflow)
-        ret = json_loadb(text, length, flags | JSON_DECODE_INT_AS_REAL, &problem);
+        ret = json_text_read(text, length, flags | JSON_DECODE_INT_AS_REAL, &problem);
     if (!ret)
         parse_error(&problem, err);
     return ret;

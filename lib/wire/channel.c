@@ -5,6 +5,7 @@
 
 #include "lib/base/buffer.h"
 #include "lib/base/io.h"
+#include "lib/base/json_text.h"
 #include "lib/wire/streams.h"
 
 #include <endian.h>
@@ -430,17 +431,10 @@ void channel_send(struct channel *c, enum frame_type type, uint8_t flags, uint32
     } while (length > 0);
 }
 
-static int dump_piece(const char *data, size_t length, void *user)
-{
-    struct buffer *text = user;
-    buffer_append(text, data, length);
-    return text->length <= FRAME_MESSAGE_MAX ? 0 : -1;
-}
-
 bool channel_send_json(struct channel *c, enum frame_type type, uint32_t stream, const json_t *message)
 {
     _cleanup_buffer_ struct buffer text = BUFFER_INIT;
-    if (json_dump_callback(message, dump_piece, &text, JSON_COMPACT | JSON_ENCODE_ANY) < 0)
+    if (!json_text_append(&text, message) || text.length > FRAME_MESSAGE_MAX)
         return false;
     channel_send(c, type, 0, stream, text.data, text.length);
     return true;

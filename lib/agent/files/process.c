@@ -3,6 +3,7 @@
 #include "lib/agent/files/process.h"
 
 #include "lib/base/io.h"
+#include "lib/base/json_text.h"
 #include "lib/wire/frame.h"
 
 #include <errno.h>
@@ -74,18 +75,19 @@ void file_call_reply(struct file_call_context *call, const json_t *ret, const st
 {
     json_auto_t *message =
         err ? json_pack("{s:o}", "error", error_pack(err)) : json_pack("{s:O}", "ret", ret);
-    _cleanup_free_ char *text = json_dumps(message, JSON_COMPACT);
-    size_t length = text ? strlen(text) : 0;
-    uint32_t told = (uint32_t)length | (call->much_follows ? FILE_REPLY_MUCH : 0);
+    _cleanup_buffer_ struct buffer out = BUFFER_INIT; /* one piece, so that PID 1 is woken once */
+    uint32_t told = 0;
+    buffer_append(&out, &told, sizeof told);
+    json_text_append(&out, message);
+    size_t length = out.length - sizeof told;
     if (length > FRAME_MESSAGE_MAX) {
         _cleanup_error_ struct error large = ERROR_INIT;
         error_set(&large, ERROR_TOO_LARGE, "the answer is longer than %u bytes", FRAME_MESSAGE_MAX);
         file_call_reply(call, NULL, &large);
         return;
     }
-    _cleanup_buffer_ struct buffer out = BUFFER_INIT; /* one piece, so that PID 1 is woken once */
-    buffer_append(&out, &told, sizeof told);
-    buffer_append(&out, text, length);
+    told = (uint32_t)length | (call->much_follows ? FILE_REPLY_MUCH : 0);
+    memcpy(out.data, &told, sizeof told);
     if (out.length > PIPE_USUAL)
         fcntl(call->reply_fd, F_SETPIPE_SZ, PIPE_LARGE);
     io_write_all(call->reply_fd, out.data, out.length, NULL);
