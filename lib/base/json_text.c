@@ -39,7 +39,8 @@ static bool past_name(struct past *p)
 
 const char *json_text_string_end(const char *at, const char *end)
 {
-    for (const char *quote, *from = at; (quote = memchr(at, '"', (size_t)(end - at))) != NULL; at = quote + 1) {
+    for (const char *quote, *from = at; (quote = memchr(at, '"', (size_t)(end - at))) != NULL;
+         at = quote + 1) {
         const char *first = quote;
         while (first > from && first[-1] == '\\')
             first--;
@@ -215,8 +216,7 @@ static void put_back(const struct past *p, json_t *value)
         }
         return;
     }
-    json_array_foreach(value, index, member)
-    {
+    json_array_foreach(value, index, member) {
         string = meant_by(p, member);
         if (string != NULL)
             json_array_set(value, index, string);
@@ -276,8 +276,7 @@ static bool append_object(struct buffer *out, json_t *value, int depth)
     const char *name;
     json_t *member;
     char before = '{';
-    json_object_foreach(value, name, member)
-    {
+    json_object_foreach(value, name, member) {
         buffer_append_char(out, before);
         append_string(out, name, strlen(name));
         buffer_append_char(out, ':');
@@ -294,8 +293,7 @@ static bool append_array(struct buffer *out, const json_t *value, int depth)
     size_t index;
     const json_t *member;
     buffer_append_char(out, '[');
-    json_array_foreach(value, index, member)
-    {
+    json_array_foreach(value, index, member) {
         if (index > 0)
             buffer_append_char(out, ',');
         if (!append_value(out, member, depth + 1))

@@ -60,6 +60,22 @@ static double plain_write(const struct buffer *content)
     return (now_us() - started) / 1000;
 }
 
+/* One line of many, there and back. */
+static void bench_edit(void)
+{
+    struct samples editing = { 0 };
+    char body[200];
+    for (int i = 0; i < 300; i++) {
+        snprintf(
+            body, sizeof body,
+            "{\"filepath\": \"text\", \"edits\": [{\"old\": \"odd line %d\", \"new\": \"odd line %d\"}]}", i,
+            i + 1);
+        samples_add(&editing, timed("POST", "edit", body));
+    }
+    table_times("edit a file of 100 KB, on disk", &editing, NULL, 3);
+    samples_free(&editing);
+}
+
 static void bench_text(void)
 {
     struct samples reading = { 0 }, writing = { 0 }, plain = { 0 };
@@ -67,7 +83,7 @@ static void bench_text(void)
     buffer_append_text(&body, "{\"filepath\": \"text\", \"create_only\": false, \"content\": \"");
     while (body.length < TEXT_BYTES)
         buffer_append_text(&body, "A line of text, as they stand in many a file of source code.\\n");
-    buffer_append_text(&body, "\"}");
+    buffer_append_text(&body, "The odd line 0.\"}");
     for (int i = 0; i < 300; i++) {
         samples_add(&writing, timed("POST", "file", buffer_text(&body)));
         samples_add(&plain, plain_write(&body));
@@ -78,6 +94,7 @@ static void bench_text(void)
     samples_free(&plain);
     samples_free(&reading);
     samples_free(&writing);
+    bench_edit();
 }
 
 static void bench_folder(void)
