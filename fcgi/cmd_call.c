@@ -100,6 +100,7 @@ static bool needs_warden(const struct op *op)
 static int find_warden(const struct config *config, struct error *err)
 {
     _cleanup_free_ char *program = options_program();
+    _cleanup_free_ char *log = warden_log(config, WARDEN_OWN_LOG);
     struct warden_seen seen;
     int started = warden_ensure(config, program, WARDEN_SPARE | WARDEN_OWN_LOG, err);
 
@@ -107,13 +108,12 @@ static int find_warden(const struct config *config, struct error *err)
         return started;
     if (!warden_await(config, 0, WARDEN_MS, &seen))
         return error_set(err, ERROR_UNAVAILABLE,
-                         "the warden that was started does not answer; its messages: %s/run/warden.log",
-                         config->state_dir);
+                         "the warden that was started does not answer; its messages: %s", log);
     fprintf(stderr,
-            "call: started a warden, pid %d, log %s/run/warden.log; it stays with the settings of this call "
+            "call: started a warden, pid %d, log %s; it stays with the settings of this call "
             "until "
             "run, serve or warden start another one, or until: kill %d\n",
-            (int)seen.pid, config->state_dir, (int)seen.pid);
+            (int)seen.pid, log, (int)seen.pid);
     return 0;
 }
 

@@ -1,5 +1,7 @@
 /* `keep WS`: one workspace's keeper. Started by the warden. */
 #include "fcgi/commands.h"
+
+#include "lib/base/log.h"
 #include "lib/keeper/keeper.h"
 #include "lib/op/op.h"
 
@@ -29,5 +31,6 @@ int cmd_keep(const struct config *config, int argc, char **argv)
     }
     if (!id_is_valid(ID_WORKSPACE, options.workspace_id))
         return command_wrong_use(argv[0], options.workspace_id);
+    log_take_stderr();
     return keeper_run(&options);
 }

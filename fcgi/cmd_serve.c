@@ -62,8 +62,13 @@ static void start_warden(const struct config *config, unsigned flags)
     _cleanup_error_ struct error err = ERROR_INIT;
     _cleanup_free_ char *program = options_program();
 
-    if (warden_ensure(config, program, WARDEN_SPARE | flags, &err) < 0)
+    _cleanup_free_ char *log = warden_log(config, flags);
+
+    int started = warden_ensure(config, program, WARDEN_SPARE | flags, &err);
+    if (started < 0)
         log_error("the warden cannot be started: %s", err.message);
+    if (started > 0 && log != NULL)
+        log_info("a warden was started; its messages: %s", log);
 }
 
 static void grant_warden(const struct config *config)

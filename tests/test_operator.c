@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -35,11 +36,7 @@ static void setup(void)
 static void teardown(void)
 {
     setenv("D", scratch, 1);
-    ck_assert_int_eq(
-        system(
-            "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep -q -- \"--state $D\" && "
-            "kill ${p#/proc/}; done; sleep 0.2; :"),
-        0);
+    ck_assert_int_eq(system("kill $(pgrep -f -- \"--state $D\") 2>/dev/null; sleep 0.2; :"), 0);
     scratch_remove();
 }
 
@@ -197,11 +194,74 @@ START_TEST(uninstall_says_what_stays)
 }
 END_TEST
 
-/* Who reads its output to the end is not kept by the warden, which goes on; lighttpd's folder is there. */
-START_TEST(serve_leaves_its_output_to_nobody)
+/* Who reads the output of what is ended is not kept by what lives on: warden and keepers of serve, keepers of
+ * a warden whose log goes to a file. */
+START_TEST(who_lives_on_holds_no_output)
 {
-    ck_assert_int_eq(sh("timeout 20 sh -c '(timeout 2 $W serve --state $S 2>/dev/null; :) | cat'"), 0);
-    ck_assert_int_eq(sh("test $(stat -c %%a $S/uploads) = 700"), 0);
+    static const struct {
+        const char *daemon, *log;
+    } cases[] = {
+        { "serve", "$S/run/warden.log" },
+        { "serve --set WORKSPACE_LOG_FILE=$S.log", "$S.log" },
+        { "warden --set WORKSPACE_LOG_FILE=$S.log", "$S.log" },
+    };
+    ck_assert_int_eq(sh("$W token add x --state $S"), 0);
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        _cleanup_free_ char *work =
+            xasprintf("$W %s --state $S & until grep -qs watching.over %s; do sleep 0.05; done; "
+                      "$W call createRemoteWorkspace --state $S; kill $!; wait",
+                      cases[i].daemon, cases[i].log);
+        ck_assert_msg(sh("timeout 20 sh -c '(%s) 2>&1 | cat'", work) == 0, "%s: %s", cases[i].daemon, output);
+        check_said("\"running\":true");
+        if (i == 0)
+            check_said("a warden was started; its messages: ");
+        ck_assert_int_eq(sh("pgrep -c -f \"keep ws-.*--state $S\""), 0);
+        ck_assert_msg(sh("grep -q 'INFO keep' %s", cases[i].log) == 0, "%s does not log to %s",
+                      cases[i].daemon, cases[i].log);
+        ck_assert_int_eq(sh("rm -f $S.log"), 0);
+    }
+}
+END_TEST
+
+/* What serve and its warden wrote to a socket, in output. journal: it is the journal's. */
+static void serve_on_a_socket(bool journal)
+{
+    char stream[64];
+    struct stat st;
+    int ends[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    ck_assert_int_eq(fstat(ends[1], &st), 0);
+    snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino + !journal);
+    setenv("JOURNAL_STREAM", stream, 1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        execl("/bin/sh", "sh", "-c", "exec timeout 2 $W serve --state $S", NULL);
+        _exit(127);
+    }
+    waitpid(pid, NULL, 0);
+    ssize_t got = recv(ends[0], output, sizeof output - 1, MSG_DONTWAIT);
+    output[got > 0 ? got : 0] = '\0';
+    close(ends[0]);
+    close(ends[1]);
+    unsetenv("JOURNAL_STREAM");
+}
+
+START_TEST(the_journal_gets_the_wardens_messages)
+{
+    serve_on_a_socket(false);
+    check_said("a warden was started; its messages: ");
+    ck_assert_ptr_null(strstr(output, "watching over"));
+    serve_on_a_socket(true);
+    check_said("watching over");
+    ck_assert_ptr_null(strstr(output, "its messages: "));
+}
+END_TEST
+
+/* For lighttpd, which spools what comes up. */
+START_TEST(serve_makes_the_folder_of_uploads)
+{
+    ck_assert_int_eq(sh("timeout 1 $W serve --state $S; test $(stat -c %%a $S/uploads) = 700"), 0);
 }
 END_TEST
 
@@ -613,7 +673,9 @@ int main(void)
         tools_add_says_who_sees_it,
         tools_add_brings_what_changed,
         uninstall_says_what_stays,
-        serve_leaves_its_output_to_nobody,
+        who_lives_on_holds_no_output,
+        the_journal_gets_the_wardens_messages,
+        serve_makes_the_folder_of_uploads,
         call_lists_what_it_can_do,
         call_shows_an_operation,
         wrong_settings_are_refused_at_once,

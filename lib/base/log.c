@@ -90,6 +90,14 @@ void log_init(const char *name, enum log_level level, const char *path)
     pthread_mutex_unlock(&lock);
 }
 
+void log_take_stderr(void)
+{
+    pthread_mutex_lock(&lock);
+    if (log_fd != STDERR_FILENO)
+        dup2(log_fd, STDERR_FILENO);
+    pthread_mutex_unlock(&lock);
+}
+
 bool log_enabled(enum log_level level)
 {
     return level >= atomic_load_explicit(&log_least, memory_order_relaxed);

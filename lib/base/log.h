@@ -12,6 +12,8 @@ enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARNING, LOG_LEVEL_E
 
 /* name: the subcommand shown; path: NULL or "" = stderr, else a file opened with O_APPEND. */
 void log_init(const char *name, enum log_level level, const char *path);
+/* For a process that outlives who started it: stderr is the log's file too, where it has one. */
+void log_take_stderr(void);
 bool log_enabled(enum log_level level);
 void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 #define log_debug(...)   log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)

@@ -173,6 +173,7 @@ static pid_t spawn(struct warden *w, char *const argv[], int ready_fd, int spec_
     spawn_attributes(&attributes);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, ready_fd, READY_FD);
     if (spec_fd >= 0)
         posix_spawn_file_actions_adddup2(&actions, spec_fd, SPEC_FD);

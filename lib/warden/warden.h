@@ -21,7 +21,7 @@ enum warden_flag {
         1, /* started beside other work, with the settings of that moment: gives way to a fresh one */
     WARDEN_FRESH = 2, /* takes the place of a spare one, and of one without root's rights where it has them */
     WARDEN_WAITS = 4, /* waits for the end of another one instead of ending itself */
-    WARDEN_OWN_LOG = 8, /* warden_ensure: it writes to run/warden.log, not to this process's stderr */
+    WARDEN_OWN_LOG = 8, /* warden_ensure: it writes to run/warden.log in any case */
     WARDEN_EQUAL = 16,  /* asked for: where this process has root's rights, one that has them too */
 };
 /* Until SIGTERM (keepers live on). 0 = ended in order or another warden stays. program: path of this
@@ -39,8 +39,11 @@ bool warden_look(const struct config *config, struct warden_seen *ret);
 bool warden_gives_way(const struct warden_seen *seen, unsigned flags);
 /* Makes sure one runs that need not give way: 0 = it does, 1 = one was started (double fork and `program
  * warden
- * --state DIR`), which may not answer yet. Never waits. */
+ * --state DIR`), which may not answer yet. Never waits. It does not get this process's stderr where somebody
+ * may read that to its end. */
 int warden_ensure(const struct config *config, const char *program, unsigned flags, struct error *err);
+/* The file that such a one writes its messages to; NULL = this process's stderr. Caller frees. */
+char *warden_log(const struct config *config, unsigned flags);
 /* Waits until such a one answers; false = not within timeout_ms. */
 bool warden_await(const struct config *config, unsigned flags, int timeout_ms, struct warden_seen *ret);
 
