@@ -185,22 +185,23 @@ static void reply_privacy(struct service *s, struct exchange *x)
     reply_text(x, "text/plain; charset=utf-8", buffer_text(&text));
 }
 
+static void reply_described(struct documents *d, struct exchange *x, char **text,
+                            json_t *(*describe)(const struct config *config, const char *server_url))
+{
+    make_for(d, x->request);
+    if (!*text)
+        *text = print(describe(d->config, d->url), JSON_COMPACT);
+    reply_text(x, "application/json", *text);
+}
+
 static void reply_actions(struct service *s, struct exchange *x)
 {
-    struct documents *d = s->documents;
-    make_for(d, x->request);
-    if (!d->actions)
-        d->actions = print(describe_actions(d->config, d->url), JSON_COMPACT);
-    reply_text(x, "application/json", d->actions);
+    reply_described(s->documents, x, &s->documents->actions, describe_actions);
 }
 
 static void reply_openapi(struct service *s, struct exchange *x)
 {
-    struct documents *d = s->documents;
-    make_for(d, x->request);
-    if (!d->openapi)
-        d->openapi = print(describe_openapi(d->config, d->url), JSON_COMPACT);
-    reply_text(x, "application/json", d->openapi);
+    reply_described(s->documents, x, &s->documents->openapi, describe_openapi);
 }
 
 static const struct document {

@@ -40,6 +40,16 @@ void stream_begin(struct flight *f)
     turns_wait(f->service->turns, &f->turn, take_turn, f);
 }
 
+void stream_piece(struct flight *f, const struct buffer *piece, void (*next)(void *))
+{
+    f->sink->piece(f->user, f, piece->data, piece->length);
+    f->blocked = f->sink->queued(f->user) > 0;
+    if (f->blocked)
+        turns_hold(f->service->turns, &f->turn);
+    else
+        turns_wait(f->service->turns, &f->turn, next, f);
+}
+
 void stream_go_on(struct flight *f, struct call *call)
 {
     f->going_on = true;
@@ -48,12 +58,7 @@ void stream_go_on(struct flight *f, struct call *call)
     f->workspace = STEAL(call->workspace);
     f->memo = STEAL(call->memo);
     enlist(f);
-    f->sink->piece(f->user, f, call->body.data, call->body.length);
-    f->blocked = f->sink->queued(f->user) > 0;
-    if (f->blocked)
-        turns_hold(f->service->turns, &f->turn);
-    else
-        turns_wait(f->service->turns, &f->turn, take_turn, f);
+    stream_piece(f, &call->body, take_turn);
 }
 
 void stream_drained(struct flight *f)

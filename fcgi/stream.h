@@ -12,6 +12,8 @@ void streaming_free(struct streaming *all); /* no answer may be under way any mo
 /* All end where they are, now: the service is draining. */
 void streaming_drain(struct streaming *all);
 
+/* Sends a piece of f's answer; next is called with f when it is its turn again and the client took all. */
+void stream_piece(struct flight *f, const struct buffer *piece, void (*next)(void *));
 /* A run of f gave OP_MORE: sends its piece and keeps what call holds for the next one. */
 void stream_go_on(struct flight *f, struct call *call);
 /* f has what a run needs and waits for its turn to begin. */

@@ -442,14 +442,8 @@ static void run_page(void *user)
 
 static void send_page(struct flight *f, const struct call *call)
 {
-    if (call->body.length == 0)
-        return;
-    f->sink->piece(f->user, f, call->body.data, call->body.length);
-    f->blocked = f->sink->queued(f->user) > 0;
-    if (f->blocked)
-        turns_hold(f->service->turns, &f->turn);
-    else
-        turns_wait(f->service->turns, &f->turn, run_page, f);
+    if (call->body.length > 0)
+        stream_piece(f, &call->body, run_page);
 }
 
 static void still_parked(void *user)

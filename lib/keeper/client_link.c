@@ -360,28 +360,33 @@ static void client_link_down(struct client_link *l)
 
 /* ---- what the client gives ---- */
 
-void client_link_push(struct client_link *l, struct pending *p)
+/* True: what was put on it may be sent now. One that is down is opened, and then sends all that waits. */
+static bool is_ready(struct client_link *l)
 {
     l->used_ms = clock_boottime_ms();
     if (l->phase == LINK_DOWN) {
         client_link_open(l);
-    } else if (l->phase == LINK_UP && !l->retiring) {
-        send_pending(l, p);
-        client_link_flush(l);
+        return false;
     }
+    return l->phase == LINK_UP && !l->retiring;
+}
+
+void client_link_push(struct client_link *l, struct pending *p)
+{
+    if (!is_ready(l))
+        return;
+    send_pending(l, p);
+    client_link_flush(l);
 }
 
 void client_link_watch(struct client_link *l, struct watch *w)
 {
     LIST_INSERT_HEAD(&l->watches, w, entry);
     w->link = l;
-    l->used_ms = clock_boottime_ms();
-    if (l->phase == LINK_DOWN) {
-        client_link_open(l);
-    } else if (l->phase == LINK_UP && !l->retiring) {
-        send_watch(l, w);
-        client_link_flush(l);
-    }
+    if (!is_ready(l))
+        return;
+    send_watch(l, w);
+    client_link_flush(l);
 }
 
 void client_link_unwatch(struct client_link *l, struct watch *w)

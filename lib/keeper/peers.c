@@ -215,6 +215,13 @@ struct channel *peer_channel(struct peer *p)
     return p->channel;
 }
 
+void peer_refuse(struct peer *p, uint32_t stream, enum error_code code, const char *text)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    error_set(&err, code, "%s", text);
+    channel_send_reply(p->channel, stream, NULL, &err);
+}
+
 void peer_drop(struct peer *p)
 {
     p->doomed = true;

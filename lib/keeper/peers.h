@@ -31,6 +31,8 @@ void peers_read(struct peers *p);
 void peers_drain(struct peers *p, int64_t deadline_ms);
 
 struct channel *peer_channel(struct peer *p);
+/* Its request gets this error. */
+void peer_refuse(struct peer *p, uint32_t stream, enum error_code code, const char *text);
 void peer_drop(struct peer *p); /* at the next peers_flush */
 
 #endif

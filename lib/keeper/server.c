@@ -96,13 +96,6 @@ void server_fail_calls(struct keeper *k, const struct error *err)
 
 /* ---- requests ---- */
 
-static void refuse(struct peer *peer, uint32_t stream, enum error_code code, const char *text)
-{
-    _cleanup_error_ struct error err = ERROR_INIT;
-    error_set(&err, code, "%s", text);
-    channel_send_reply(peer_channel(peer), stream, NULL, &err);
-}
-
 static void dispatch(struct keeper *k, struct peer *peer, uint32_t stream, const json_t *message,
                      const char *operation)
 {
@@ -127,8 +120,8 @@ static void on_request(struct keeper *k, struct peer *peer, const struct frame *
     }
     life_active(k);
     if (operation == NULL)
-        refuse(peer, frame->stream, ERROR_INVALID,
-               message != NULL ? "a request needs an operation" : err.message);
+        peer_refuse(peer, frame->stream, ERROR_INVALID,
+                    message != NULL ? "a request needs an operation" : err.message);
     else
         dispatch(k, peer, frame->stream, message, operation);
 }

@@ -32,6 +32,8 @@ struct record_arguments {
     json_t *ret;
     json_t *old; /* what was there; owned */
     bool forget_key;
+    int (*find)(struct transaction *t, enum state_table table, const char *key, json_t **ret,
+                struct error *err);
 };
 
 static void take_result(json_t **to, json_t *from)
@@ -40,40 +42,31 @@ static void take_result(json_t **to, json_t *from)
     *to = from;
 }
 
-static int get_body(struct transaction *t, void *user, struct error *err)
+static int read_body(struct transaction *t, void *user, struct error *err)
 {
     struct record_arguments *a = user;
-    int found = transaction_get(t, TABLE_WORKSPACE, a->id, &a->ret, err);
+    int found = a->find(t, TABLE_WORKSPACE, a->id, &a->ret, err);
     return found == 0 ? not_found(a->id, err) : found < 0 ? -1 : 0;
+}
+
+static int read_record(struct state *s, struct record_arguments *a, json_t **ret, struct error *err)
+{
+    if (!id_is_valid(ID_WORKSPACE, a->id))
+        return not_found(a->id ? a->id : "", err);
+    if (transaction_read(s, read_body, a, err) < 0)
+        return -1;
+    *ret = a->ret;
+    return 0;
 }
 
 int state_get_workspace(struct state *s, const char *id, json_t **ret, struct error *err)
 {
-    struct record_arguments a = { .id = id };
-    if (!id_is_valid(ID_WORKSPACE, id))
-        return not_found(id ? id : "", err);
-    if (transaction_read(s, get_body, &a, err) < 0)
-        return -1;
-    *ret = a.ret;
-    return 0;
-}
-
-static int see_body(struct transaction *t, void *user, struct error *err)
-{
-    struct record_arguments *a = user;
-    int found = transaction_see(t, TABLE_WORKSPACE, a->id, &a->ret, err);
-    return found == 0 ? not_found(a->id, err) : found < 0 ? -1 : 0;
+    return read_record(s, &(struct record_arguments){ .id = id, .find = transaction_get }, ret, err);
 }
 
 int state_see_workspace(struct state *s, const char *id, json_t **ret, struct error *err)
 {
-    struct record_arguments a = { .id = id };
-    if (!id_is_valid(ID_WORKSPACE, id))
-        return not_found(id ? id : "", err);
-    if (transaction_read(s, see_body, &a, err) < 0)
-        return -1;
-    *ret = a.ret;
-    return 0;
+    return read_record(s, &(struct record_arguments){ .id = id, .find = transaction_see }, ret, err);
 }
 
 /* The record in place of the one that is there; the index follows its owner. */

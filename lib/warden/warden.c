@@ -13,13 +13,6 @@
 
 /* ---- requests ---- */
 
-static void refuse(struct peer *peer, uint32_t stream, enum error_code code, const char *text)
-{
-    _cleanup_error_ struct error err = ERROR_INIT;
-    error_set(&err, code, "%s", text);
-    channel_send_reply(peer_channel(peer), stream, NULL, &err);
-}
-
 static void on_start(struct warden *w, struct peer *peer, uint32_t stream, const json_t *message,
                      const char *id)
 {
@@ -32,7 +25,7 @@ static void on_create(struct warden *w, struct peer *peer, uint32_t stream, cons
 {
     json_t *idempotency = json_object_get(message, "idempotency");
     if (json_object_get(message, "record") == NULL) {
-        refuse(peer, stream, ERROR_INVALID, "no record is given");
+        peer_refuse(peer, stream, ERROR_INVALID, "no record is given");
         return;
     }
     json_auto_t *spec = json_pack("{s:O}", "record", json_object_get(message, "record"));
@@ -97,9 +90,9 @@ static void peer_frame(void *user, struct peer *peer, const struct frame *frame,
     bool names = request != NULL && request->id_in != NULL;
     const char *id = names ? workspace_of(request, message) : NULL;
     if (request == NULL)
-        refuse(peer, frame->stream, ERROR_INVALID, "no such request");
+        peer_refuse(peer, frame->stream, ERROR_INVALID, "no such request");
     else if (names && !id_is_valid(ID_WORKSPACE, id))
-        refuse(peer, frame->stream, ERROR_INVALID, "no workspace is named");
+        peer_refuse(peer, frame->stream, ERROR_INVALID, "no workspace is named");
     else
         request->run(user, peer, frame->stream, message, id);
 }
