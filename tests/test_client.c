@@ -55,6 +55,36 @@ START_TEST(a_stopped_workspace_is_a_conflict)
 }
 END_TEST
 
+/* It then has so many requests, with those that the one before it got. */
+static void warden_starts_keeper(size_t count)
+{
+    peer_listen(&keeper_peer, WS);
+    peer_reply(&warden_peer, 0, "{\"record\":{}}");
+    client_spin(2000, &keeper_peer.count, count);
+    ck_assert_uint_eq(keeper_peer.count, count);
+}
+
+/* first and the request after it are those of a and b, in any order. */
+static void keeper_answers(size_t first, const struct outcome *a, const struct outcome *b)
+{
+    peer_reply(&keeper_peer, first, "1");
+    peer_reply(&keeper_peer, first + 1, "1");
+    client_spin(2000, &a->count, 1);
+    client_spin(2000, &b->count, 1);
+    ck_assert_str_eq(a->ret, "1");
+    ck_assert_str_eq(b->ret, "1");
+}
+
+/* It has the request, and says goodbye. */
+static void ask_a_leaving_keeper(struct outcome *o)
+{
+    peer_listen(&keeper_peer, WS);
+    peer_listen(&warden_peer, "warden");
+    client_ask(o, true, 5000);
+    client_spin(2000, &keeper_peer.count, 1);
+    channel_send(keeper_peer.channel, FRAME_CLOSE, 0, 0, NULL, 0);
+}
+
 START_TEST(a_missing_keeper_is_started_once_for_all)
 {
     struct outcome a, b, c;
@@ -67,10 +97,7 @@ START_TEST(a_missing_keeper_is_started_once_for_all)
     ck_assert_uint_eq(warden_peer.count, 1);
     ck_assert_ptr_nonnull(strstr(warden_peer.got[0].text, "\"start\""));
     ck_assert_ptr_nonnull(strstr(warden_peer.got[0].text, WS));
-    peer_listen(&keeper_peer, WS);
-    peer_reply(&warden_peer, 0, "{\"record\":{}}");
-    client_spin(2000, &keeper_peer.count, 3);
-    ck_assert_uint_eq(keeper_peer.count, 3);
+    warden_starts_keeper(3);
     for (size_t i = 0; i < 3; i++)
         peer_reply(&keeper_peer, i, "true");
     client_spin(2000, &a.count, 1);
@@ -143,15 +170,8 @@ START_TEST(what_a_stopping_keeper_refuses_waits_for_its_end)
     client_spin(2000, &other.count, 1);
     ck_assert_int_eq(other.error.code, ERROR_CONFLICT);
     client_spin(2000, &warden_peer.count, 1);
-    peer_listen(&keeper_peer, WS);
-    peer_reply(&warden_peer, 0, "{\"record\":{}}");
-    client_spin(2000, &keeper_peer.count, 4);
-    ck_assert_uint_eq(keeper_peer.count, 4);
-    peer_reply(&keeper_peer, 2, "1");
-    peer_reply(&keeper_peer, 3, "1");
-    client_spin(2000, &late.count, 1);
-    client_spin(2000, &started.count, 1);
-    ck_assert_str_eq(started.ret, "1");
+    warden_starts_keeper(4);
+    keeper_answers(2, &started, &late);
 }
 END_TEST
 
@@ -159,11 +179,7 @@ END_TEST
 START_TEST(a_goodbye_tells_what_was_not_taken_in)
 {
     struct outcome taken, crossed, late;
-    peer_listen(&keeper_peer, WS);
-    peer_listen(&warden_peer, "warden");
-    client_ask(&taken, true, 5000);
-    client_spin(2000, &keeper_peer.count, 1);
-    channel_send(keeper_peer.channel, FRAME_CLOSE, 0, 0, NULL, 0);
+    ask_a_leaving_keeper(&taken);
     client_ask(&crossed, true, 5000);
     keeper_client_turn(client); /* sent, and read by nobody */
     peer_reply(&keeper_peer, 0, "\"done\"");
@@ -174,27 +190,15 @@ START_TEST(a_goodbye_tells_what_was_not_taken_in)
     client_spin(2000, &taken.count, 1);
     ck_assert_str_eq(taken.ret, "\"done\"");
     client_spin(2000, &warden_peer.count, 1);
-    peer_listen(&keeper_peer, WS);
-    peer_reply(&warden_peer, 0, "{\"record\":{}}");
-    client_spin(2000, &keeper_peer.count, 3);
-    ck_assert_uint_eq(keeper_peer.count, 3);
-    peer_reply(&keeper_peer, 1, "1");
-    peer_reply(&keeper_peer, 2, "1");
-    client_spin(2000, &late.count, 1);
-    client_spin(2000, &crossed.count, 1);
-    ck_assert_str_eq(crossed.ret, "1");
-    ck_assert_str_eq(late.ret, "1");
+    warden_starts_keeper(3);
+    keeper_answers(1, &crossed, &late);
 }
 END_TEST
 
 START_TEST(after_a_goodbye_nothing_is_sent)
 {
     struct outcome first, late, other;
-    peer_listen(&keeper_peer, WS);
-    peer_listen(&warden_peer, "warden");
-    client_ask(&first, true, 5000);
-    client_spin(2000, &keeper_peer.count, 1);
-    channel_send(keeper_peer.channel, FRAME_CLOSE, 0, 0, NULL, 0);
+    ask_a_leaving_keeper(&first);
     client_spin(20, NULL, 0);
     client_ask(&late, true, 5000);
     client_ask(&other, false, 5000);
@@ -230,9 +234,7 @@ START_TEST(a_keyed_request_survives_its_keeper)
     peer_leave(&keeper_peer);
     client_spin(2000, &warden_peer.count, 1);
     ck_assert_uint_eq(o.count, 0);
-    peer_listen(&keeper_peer, WS);
-    peer_reply(&warden_peer, 0, "{\"record\":{}}");
-    client_spin(2000, &keeper_peer.count, 2);
+    warden_starts_keeper(2);
     ck_assert_str_eq(keeper_peer.got[0].text, keeper_peer.got[1].text);
     peer_reply(&keeper_peer, 1, "1");
     client_spin(2000, &o.count, 1);

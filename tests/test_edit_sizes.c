@@ -21,6 +21,19 @@ static void repeat(struct buffer *to, const char *text, size_t times)
         buffer_append_text(to, text);
 }
 
+/* What edit_try returns; says and tells how long it took. */
+static int try_timed(const char *name, const struct buffer *file, const struct edit *edits, size_t count,
+                     struct edit_result *result, double *took)
+{
+    _cleanup_error_ struct error err = ERROR_INIT;
+    double begun = cpu_seconds();
+    int status = edit_try((struct bytes){ file->data, file->length }, edits, count, result, &err);
+    *took = cpu_seconds() - begun;
+    printf("%s: %.0f ms, %s\n", name, *took * 1000, status < 0 ? err.message : "done");
+    fflush(stdout);
+    return status;
+}
+
 /* Half of the edits match exactly, half but for white space; one line end in twenty is another. */
 START_TEST(a_hundred_edits_of_five_megabytes)
 {
@@ -40,14 +53,9 @@ START_TEST(a_hundred_edits_of_five_megabytes)
                  line + 2000000);
         edits[i] = (struct edit){ { old[i], strlen(old[i]) }, { new[i], strlen(new[i]) }, false, 0 };
     }
-    _cleanup_error_ struct error err = ERROR_INIT;
     _cleanup_edit_result_ struct edit_result result = EDIT_RESULT_INIT;
-    double begun = cpu_seconds();
-    ck_assert_msg(edit_try((struct bytes){ file.data, file.length }, edits, LARGE_EDITS, &result, &err) == 0,
-                  "%s", err.message);
-    double took = cpu_seconds() - begun;
-    printf("%zu bytes, %d edits: %.0f ms\n", file.length, LARGE_EDITS, took * 1000);
-    fflush(stdout);
+    double took;
+    ck_assert_int_eq(try_timed("a hundred edits", &file, edits, LARGE_EDITS, &result, &took), 0);
     ck_assert_uint_eq(result.exact, LARGE_EDITS / 2);
     ck_assert_uint_eq(result.fuzzy, LARGE_EDITS / 2);
     ck_assert_uint_eq(result.span_count, LARGE_EDITS);
@@ -86,18 +94,13 @@ START_TEST(hostile_sizes_are_bounded)
 {
     const struct hostile *h = &hostile[_i];
     _cleanup_buffer_ struct buffer file = BUFFER_INIT, old = BUFFER_INIT;
-    _cleanup_error_ struct error err = ERROR_INIT;
     _cleanup_edit_result_ struct edit_result result = EDIT_RESULT_INIT;
+    double took;
     repeat(&file, h->line, h->times);
     repeat(&old, h->old_line, h->old_times);
     buffer_append_text(&old, h->old_last);
     struct edit edit = { { old.data, old.length }, { h->new, strlen(h->new) }, h->replace_all, 0 };
-    double begun = cpu_seconds();
-    int status = edit_try((struct bytes){ file.data, file.length }, &edit, 1, &result, &err);
-    double took = cpu_seconds() - begun;
-    printf("%s: %.0f ms, %s\n", h->name, took * 1000, status < 0 ? err.message : "done");
-    fflush(stdout);
-    ck_assert_int_eq(status < 0, !h->replace_all);
+    ck_assert_int_eq(try_timed(h->name, &file, &edit, 1, &result, &took) < 0, !h->replace_all);
     ck_assert_uint_eq(result.replaced, h->replaced);
     ck_assert_msg(took < 10, "%s: %.3f s", h->name, took);
 }

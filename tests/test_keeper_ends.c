@@ -128,11 +128,7 @@ START_TEST(test_idle)
     ck_assert_str_eq(json_string_value(json_object_get(record, "reason")), "workspace stopped: idle timeout");
     ck_assert_int_eq(json_integer_value(json_object_get(record, "expires_us")), 0);
     /* and it comes back with its files */
-    talk_close(live.talk);
-    json_decref(live.keeper.answer);
-    live.keeper = house_keep(&live.house, live.ws, NULL);
-    ck_assert_ptr_nonnull(json_object_get(live.keeper.answer, "ret"));
-    live.talk = live_connect(live.ws);
+    live_keep_again();
     live_run("cat file", NULL, &told);
     ck_assert_str_eq(buffer_text(&told.out), "kept\n");
     told_clear(&told);
@@ -196,24 +192,34 @@ START_TEST(test_extend_one_alone)
 }
 END_TEST
 
+/* A command that has written "out", and goes on. */
+static void begin_command(char id[static ID_SIZE], struct told *told)
+{
+    talk_start(live.talk, "echo kept >file; echo out; sleep 100", NULL, id);
+    live_wait_output(id, told);
+}
+
+/* The keeper ended in order; its command is told as lost, for this reason. */
+static void assert_lost(const char *id, const char *reason, struct told *told)
+{
+    ck_assert_int_eq(house_wait(live.keeper.pid, 3000), 0);
+    told_read(&live.house, live.ws, id, told);
+    ck_assert_int_eq(told->head.state, EXEC_FAILED);
+    ck_assert_str_eq(told->head.reason, reason);
+    ck_assert_str_eq(buffer_text(&told->out), "out\n");
+}
+
 START_TEST(test_stop_and_remove)
 {
     live_begin(NULL, NULL);
     struct told told = { 0 };
     char id[ID_SIZE];
-    talk_start(live.talk, "echo out; sleep 100", NULL, id);
-    live_wait_output(id, &told);
+    begin_command(id, &told);
     json_auto_t *stopped = talk_call(live.talk, "stop", NULL);
     json_t *record = json_object_get(stopped, "ret");
     ck_assert_str_eq(json_string_value(json_object_get(record, "state")), "stopped");
-    ck_assert_int_eq(house_wait(live.keeper.pid, 3000), 0);
-    told_read(&live.house, live.ws, id, &told);
-    ck_assert_int_eq(told.head.state, EXEC_FAILED);
-    ck_assert_str_eq(told.head.reason, "lost: workspace stopped");
-    talk_close(live.talk);
-    json_decref(live.keeper.answer);
-    live.keeper = house_keep(&live.house, live.ws, NULL);
-    live.talk = live_connect(live.ws);
+    assert_lost(id, "lost: workspace stopped", &told);
+    live_keep_again();
     json_auto_t *removed = talk_call(live.talk, "stop", json_pack("{s:b}", "remove", 1));
     json_t *ret = json_object_get(removed, "ret");
     ck_assert(json_is_true(json_object_get(ret, "terminated")));
@@ -229,8 +235,8 @@ START_TEST(test_stop_and_remove)
 }
 END_TEST
 
-/* What it took in is answered before it says so; what came later is nobody's. */
-/* What was answered has its final event, however early the stop ended it; what was not has left no trace. */
+/* What it took in is answered before it says so; what came later is nobody's. What was answered has its final
+ * event, however early the stop ended it; what was not has left no trace. */
 START_TEST(test_goodbye)
 {
     live_begin(NULL, NULL);
@@ -251,10 +257,7 @@ START_TEST(test_goodbye)
     const char *id = json_string_value(json_object_get(json_object_get(before, "ret"), "exec_id"));
     ck_assert(before == NULL || house_head(&live.house, live.ws, id).exit_seq > 0);
     talk_close(other);
-    talk_close(live.talk);
-    json_decref(live.keeper.answer);
-    live.keeper = house_keep(&live.house, live.ws, NULL);
-    live.talk = live_connect(live.ws);
+    live_keep_again();
     struct told told = { 0 };
     live_run(before != NULL ? "cat late" : "cat late others", NULL, &told);
     ck_assert_str_eq(buffer_text(&told.out), "");
@@ -277,13 +280,9 @@ START_TEST(test_sandbox_dies)
     live_begin(NULL, NULL);
     struct told told = { 0 };
     char id[ID_SIZE];
-    talk_start(live.talk, "echo out; sleep 100", NULL, id);
-    live_wait_output(id, &told);
+    begin_command(id, &told);
     kill(sandbox_pid(), SIGKILL);
-    ck_assert(told_wait(&live.house, live.ws, id, &told, 3000));
-    ck_assert_str_eq(buffer_text(&told.out), "out\n");
-    ck_assert_str_eq(told.head.reason, "lost: the sandbox ended");
-    ck_assert_int_eq(house_wait(live.keeper.pid, 3000), 0);
+    assert_lost(id, "lost: the sandbox ended", &told);
     ck_assert(house_wait_state(&live.house, live.ws, "stopped", 0));
     told_clear(&told);
     live_end();
@@ -314,12 +313,9 @@ START_TEST(test_term)
     live_begin(NULL, NULL);
     struct told told = { 0 };
     char id[ID_SIZE];
-    talk_start(live.talk, "echo out; sleep 100", NULL, id);
-    live_wait_output(id, &told);
+    begin_command(id, &told);
     kill(live.keeper.pid, SIGTERM);
-    ck_assert_int_eq(house_wait(live.keeper.pid, 3000), 0);
-    told_read(&live.house, live.ws, id, &told);
-    ck_assert_str_eq(told.head.reason, "lost: the gateway was stopped");
+    assert_lost(id, "lost: the gateway was stopped", &told);
     told_clear(&told);
     live_end();
 }
@@ -337,16 +333,12 @@ START_TEST(test_killed)
     ck_assert_int_eq(house_wait(second.pid, 1000), 1);
     ck_assert(house_wait_state(&live.house, live.ws, "running", 0));
     json_decref(second.answer);
-    talk_start(live.talk, "echo kept >file; echo out; sleep 100", NULL, id);
-    live_wait_output(id, &told);
+    begin_command(id, &told);
     int old = process_pidfd_open(sandbox_pid());
     ck_assert_int_ge(old, 0);
     kill(live.keeper.pid, SIGKILL);
     ck_assert_int_eq(house_wait(live.keeper.pid, 3000), 128 + SIGKILL);
-    talk_close(live.talk);
-    json_decref(live.keeper.answer);
-    live.keeper = house_keep(&live.house, live.ws, NULL);
-    ck_assert_ptr_nonnull(json_object_get(live.keeper.answer, "ret"));
+    live_keep_again();
     ck_assert_int_eq(process_pidfd_wait(old, 0), 1);
     close(old);
     told_read(&live.house, live.ws, id, &told);
@@ -355,7 +347,6 @@ START_TEST(test_killed)
     ck_assert_str_eq(buffer_text(&told.errors), "lost: " LOST_KEEPER);
     ck_assert_str_eq(buffer_text(&told.out), "out\n");
     ck_assert_uint_eq(told.exits, 1);
-    live.talk = live_connect(live.ws);
     live_run("cat file", NULL, &told);
     ck_assert_str_eq(buffer_text(&told.out), "kept\n");
     told_clear(&told);

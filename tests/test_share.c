@@ -62,6 +62,14 @@ static void add_record(char id[static ID_SIZE], const char *owner, bool blocked)
     state_close(store);
 }
 
+/* Of another principal; $OTHER. */
+static void add_other(char id[static ID_SIZE])
+{
+    id[0] = '\0';
+    add_record(id, "other", false);
+    setenv("OTHER", id, 1);
+}
+
 static void end_record(const char *id)
 {
     struct error err = ERROR_INIT;
@@ -151,9 +159,9 @@ START_TEST(names_of_packages_are_taken_and_nothing_else)
              "'a;b/1-py3.http' && ln -s /etc etc && ln -s six linked && mkfifo fifo/1-py3.http pipe && "
              "mkdir sub/1-py3.http && echo x >file && ln -s . ../../wheels-v9");
     /* the way to it leads elsewhere */
-    char other[ID_SIZE] = "ws-0123456789abcdef0123456789abcdef";
-    add_record(other, "other", false);
-    shell("o=workspaces/ws-0123456789abcdef0123456789abcdef/home; mkdir -p other/uv/wheels-v8/pypi/elsewhere "
+    char other[ID_SIZE];
+    add_other(other);
+    shell("o=workspaces/$OTHER/home; mkdir -p other/uv/wheels-v8/pypi/elsewhere "
           "$o && "
           "touch other/uv/wheels-v8/pypi/elsewhere/1-py3.http && ln -s $STATE/other $o/.cache");
     shell("n=workspaces/nobody/home/.cache/uv/wheels-v8/pypi/nobody; mkdir -p $n && touch $n/1-py3.http");
@@ -212,6 +220,14 @@ static void invent(const char *cache_of, const char *stem, int count)
     shell(line);
 }
 
+/* So many packages of such names are shared. */
+static void expect_shared(const char *stem, int count)
+{
+    _cleanup_free_ char *line =
+        xasprintf("test $(ls -d tools/.packages/wheels-v8/pypi/%s* | wc -l) = %d", stem, count);
+    shell(line);
+}
+
 /* So many names were asked for in all. */
 static void expect_asked(int count)
 {
@@ -243,8 +259,8 @@ static void charge(const char *principal, int asked)
 
 START_TEST(a_principal_whose_wishes_are_refused_is_heeded_no_more)
 {
-    char other[ID_SIZE] = "ws-0123456789abcdef0123456789abcde3";
-    add_record(other, "other", false);
+    char other[ID_SIZE];
+    add_other(other);
     invent(ws, "refused", 1100);
     free(share("100"));
     expect_asked(10);
@@ -291,8 +307,8 @@ START_TEST(an_ordinary_set_comes_whole)
     invent(ws, "fine", 25);
     in_cache("for i in 1 2 3 4 5; do mkdir refused$i && : >refused$i/1-py3-none-any.http; done");
     free(share("100"));
-    shell("test $(ls -d tools/.packages/wheels-v8/pypi/fine* | wc -l) = 25 && "
-          "test $(wc -l <tools/.packages/refused) = 5 && read id count mib <tools/.packages/stamp && "
+    expect_shared("fine", 25);
+    shell("test $(wc -l <tools/.packages/refused) = 5 && read id count mib <tools/.packages/stamp && "
           "test $count = 25");
     expect_charged("owner", 30, 5);
     /* a refusal is paid for once, and by whom it was for alone */
@@ -305,11 +321,11 @@ END_TEST
 
 START_TEST(who_comes_meanwhile_is_served_next)
 {
-    char other[ID_SIZE] = "ws-0123456789abcdef0123456789abcde6";
-    add_record(other, "other", false);
+    char other[ID_SIZE];
+    add_other(other);
     invent(ws, "many", 30);
     shell("(until test -e tools/.packages/calls; do sleep 0.05; done; "
-          "c=workspaces/ws-0123456789abcdef0123456789abcde6/home/.cache/uv/wheels-v8/pypi/late; "
+          "c=workspaces/$OTHER/home/.cache/uv/wheels-v8/pypi/late; "
           "mkdir -p $c && : >$c/1-py3-none-any.http) >/dev/null 2>&1 &");
     free(share("100"));
     shell("grep -n late==1 tools/.packages/calls >at && test $(cut -d: -f1 at) -lt 25");
@@ -340,14 +356,14 @@ END_TEST
 /* Whoever is first. Two, where a loaded machine takes longer for ten of the others' than for a slow one. */
 START_TEST(what_takes_too_long_delays_others_by_one_package)
 {
-    char other[ID_SIZE] = "ws-0123456789abcdef0123456789abcde8";
-    add_record(other, "other", false);
+    char other[ID_SIZE];
+    add_other(other);
     invent(ws, "slow", 3);
     invent(other, "fine", 12);
     _cleanup_free_ char *said = share("100 --set WORKSPACE_SHARED_PACKAGES_SECONDS=1");
     ck_assert_msg(strstr(said, "==1 took longer than 1 s"), "%s", said);
-    shell("test $(ls -d tools/.packages/wheels-v8/pypi/fine* | wc -l) = 12 && "
-          "test $(cut -d' ' -f2 tools/.packages/refused | sort -u | grep -c '^slow[123]==1$') = 3 && "
+    expect_shared("fine", 12);
+    shell("test $(cut -d' ' -f2 tools/.packages/refused | sort -u | grep -c '^slow[123]==1$') = 3 && "
           "test ! -e tools/.packages/.tmpSLOW");
     shell("test $(tac tools/.packages/calls | sed '1,/fine/d' | grep -c slow) -le 2");
     expect_charged("owner", 3, 3);
@@ -358,13 +374,13 @@ END_TEST
 /* Nothing of it is written by the sandbox; what follows its reason was not tried. */
 START_TEST(a_batch_that_fails_is_not_the_others)
 {
-    char other[ID_SIZE] = "ws-0123456789abcdef0123456789abcde9";
-    add_record(other, "other", false);
+    char other[ID_SIZE];
+    add_other(other);
     invent(ws, "deadly", 5);
     invent(other, "fine", 2);
     _cleanup_free_ char *said = share("100");
     ck_assert_msg(strstr(said, "bringing shared packages failed"), "%s", said);
-    shell("test $(ls -d tools/.packages/wheels-v8/pypi/fine* | wc -l) = 2");
+    expect_shared("fine", 2);
     expect_charged("owner", 1, 1);
     expect_charged("other", 2, 0);
 }
@@ -401,7 +417,7 @@ START_TEST(a_full_one_takes_no_more_and_begins_anew_after_a_day)
     /* and amid a batch */
     invent(ws, "large", 3);
     free(share("2"));
-    shell("test $(ls -d tools/.packages/wheels-v8/pypi/large* | wc -l) = 1");
+    expect_shared("large", 1);
     expect_charged("owner", 3, 0);
     shell("test ! -e tools/.packages.old && test ! -e tools/.packages/archive-v0/large");
 }
@@ -420,23 +436,20 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("share");
-    TCase *c = tcase_create("share");
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_set_timeout(c, 60);
-    tcase_add_test(c, names_of_packages_are_taken_and_nothing_else);
-    tcase_add_test(c, who_has_no_network_has_no_wishes);
-    tcase_add_test(c, what_is_there_is_not_brought_again);
-    tcase_add_test(c, a_principal_whose_wishes_are_refused_is_heeded_no_more);
-    tcase_add_test(c, a_new_workspace_does_not_begin_at_zero);
-    tcase_add_test(c, an_ordinary_set_comes_whole);
-    tcase_add_test(c, who_comes_meanwhile_is_served_next);
-    tcase_add_test(c, no_principal_keeps_another_waiting);
-    tcase_add_test(c, what_takes_too_long_delays_others_by_one_package);
-    tcase_add_test(c, a_batch_that_fails_is_not_the_others);
-    tcase_add_test(c, those_who_are_counted_are_bounded);
-    tcase_add_test(c, a_full_one_takes_no_more_and_begins_anew_after_a_day);
-    tcase_add_test(c, nothing_is_shared_where_nothing_should_be);
-    suite_add_tcase(s, c);
-    return unit_run(s);
+    const TTest *const tests[] = {
+        names_of_packages_are_taken_and_nothing_else,
+        who_has_no_network_has_no_wishes,
+        what_is_there_is_not_brought_again,
+        a_principal_whose_wishes_are_refused_is_heeded_no_more,
+        a_new_workspace_does_not_begin_at_zero,
+        an_ordinary_set_comes_whole,
+        who_comes_meanwhile_is_served_next,
+        no_principal_keeps_another_waiting,
+        what_takes_too_long_delays_others_by_one_package,
+        a_batch_that_fails_is_not_the_others,
+        those_who_are_counted_are_bounded,
+        a_full_one_takes_no_more_and_begins_anew_after_a_day,
+        nothing_is_shared_where_nothing_should_be,
+    };
+    return unit_run_tests("share", tests, N_ELEMENTS(tests), setup, teardown, 60);
 }

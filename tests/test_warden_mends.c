@@ -17,14 +17,19 @@ static void assert_lost(const char *id, const char *lost_id, struct told *told)
     ck_assert(!told->gap);
 }
 
-START_TEST(test_mend)
+static void begin_with_a_dead_keeper(char id[static ID_SIZE], char lost_id[static ID_SIZE])
 {
-    char id[ID_SIZE], lost_id[ID_SIZE];
-    struct told told = { 0 };
     desk_begin(NULL);
     desk_create(id);
     kept_begin_exec(id, lost_id);
     kept_kill_keeper(id);
+}
+
+START_TEST(test_mend)
+{
+    char id[ID_SIZE], lost_id[ID_SIZE];
+    struct told told = { 0 };
+    begin_with_a_dead_keeper(id, lost_id);
     int64_t begun = clock_boottime_ms();
     ck_assert(told_wait(&desk_house, id, lost_id, &told, 5000));
     int64_t took = clock_boottime_ms() - begun;
@@ -36,8 +41,7 @@ START_TEST(test_mend)
     ck_assert_str_eq(json_string_value(json_object_get(record, "reason")), "lost: " LOST_KEEPER);
     ck_assert(json_is_null(json_object_get(record, "handle")));
     desk_start(id);
-    kept_run(id, "cat file", &told);
-    ck_assert_str_eq(buffer_text(&told.out), "kept\n");
+    kept_writes(id, "cat file", "kept\n");
     told_clear(&told);
     desk_end();
 }
@@ -47,14 +51,10 @@ START_TEST(test_start_after_death)
 {
     char id[ID_SIZE], lost_id[ID_SIZE];
     struct told told = { 0 };
-    desk_begin(NULL);
-    desk_create(id);
-    kept_begin_exec(id, lost_id);
-    kept_kill_keeper(id);
+    begin_with_a_dead_keeper(id, lost_id);
     desk_start(id); /* does not wait for the mend, does its work */
     assert_lost(id, lost_id, &told);
-    kept_run(id, "cat file", &told);
-    ck_assert_str_eq(buffer_text(&told.out), "kept\n");
+    kept_writes(id, "cat file", "kept\n");
     told_clear(&told);
     desk_end();
 }
@@ -69,21 +69,16 @@ START_TEST(test_adopt)
     desk_create(other);
     kept_begin_exec(id, lost_id);
     kept_begin_exec(other, other_exec);
-    kill(desk_warden, SIGKILL);
-    ck_assert_int_eq(house_wait(desk_warden, 3000), 128 + SIGKILL);
-    talk_close(desk);
-    kept_run(id, "echo alive", &told);
-    ck_assert_str_eq(buffer_text(&told.out), "alive\n");
+    desk_kill();
+    kept_writes(id, "echo alive", "alive\n");
     kept_kill_keeper(other); /* nobody sees that */
     usleep(200000);
     ck_assert_uint_eq(house_head(&desk_house, other, other_exec).exit_seq, 0);
-    desk_warden = house_start_warden(&desk_house);
-    desk = talk_open(&desk_house, "warden.sock");
+    desk_begin_again();
     ck_assert(told_wait(&desk_house, other, other_exec, &told, 3000));
     assert_lost(other, other_exec, &told);
     desk_start(id); /* known as running */
-    kept_run(id, "echo alive", &told);
-    ck_assert_str_eq(buffer_text(&told.out), "alive\n");
+    kept_writes(id, "echo alive", "alive\n");
     kept_kill_keeper(id);
     ck_assert(told_wait(&desk_house, id, lost_id, &told, 3000));
     assert_lost(id, lost_id, &told);
@@ -101,11 +96,8 @@ START_TEST(test_create_again)
         json_auto_t *record = house_record(id, NULL);
         talk_send(desk, json_pack("{s:s, s:O}", "op", "create", "record", record));
         usleep((useconds_t)ms * 1000);
-        kill(desk_warden, SIGKILL);
-        ck_assert_int_eq(house_wait(desk_warden, 3000), 128 + SIGKILL);
-        talk_close(desk);
-        desk_warden = house_start_warden(&desk_house);
-        desk = talk_open(&desk_house, "warden.sock");
+        desk_kill();
+        desk_begin_again();
         json_auto_t *answer = talk_ask(desk, json_pack("{s:s, s:O}", "op", "create", "record", record));
         ck_assert_str_eq(json_string_value(json_object_get(desk_record(answer), "state")), "running");
         kept_stop(id);

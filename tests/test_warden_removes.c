@@ -87,11 +87,8 @@ START_TEST(test_remove_by_force)
         int keeper = kept_keeper(id);
         process_pidfd_signal(keeper, SIGSTOP);
         if (kind == 1) {
-            talk_close(desk);
-            kill(desk_warden, SIGKILL);
-            house_wait(desk_warden, 5000);
-            desk_warden = house_start_warden(&desk_house);
-            desk = talk_open(&desk_house, "warden.sock");
+            desk_kill();
+            desk_begin_again();
         }
         json_auto_t *politely = talk_ask(desk, remove_message(id));
         ck_assert_int_eq(talk_error(politely), ERROR_CONFLICT);

@@ -15,22 +15,38 @@ struct talk *live_connect(const char *id)
     return talk_open(&live.house, leaf);
 }
 
-void live_begin(json_t *spec, const char *const *settings)
+static void keep(json_t *spec)
 {
-    house_open(&live.house, NULL, settings);
-    live.ws[0] = '\0';
-    json_t *record = house_record(live.ws, spec);
-    live.keeper = house_keep(&live.house, live.ws, record);
+    live.keeper = house_keep(&live.house, live.ws, spec);
     _cleanup_free_ char *text = json_dumps(live.keeper.answer, 0);
     ck_assert_msg(json_object_get(live.keeper.answer, "ret") != NULL, "%s", text);
     live.talk = live_connect(live.ws);
     ck_assert_ptr_nonnull(live.talk);
 }
 
-void live_end(void)
+void live_begin(json_t *spec, const char *const *settings)
+{
+    house_open(&live.house, NULL, settings);
+    live.ws[0] = '\0';
+    json_t *record = house_record(live.ws, spec);
+    keep(record);
+}
+
+static void part(void)
 {
     talk_close(live.talk);
     json_decref(live.keeper.answer);
+}
+
+void live_keep_again(void)
+{
+    part();
+    keep(NULL);
+}
+
+void live_end(void)
+{
+    part();
     house_close(&live.house);
 }
 

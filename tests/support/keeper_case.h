@@ -16,6 +16,7 @@ extern struct live live; /* of the running test */
 /* spec (stolen) and settings as house_record and house_open have them; each may be NULL. */
 void live_begin(json_t *spec, const char *const *settings);
 void live_end(void);
+void live_keep_again(void); /* its keeper has ended: a new one, and a connection to it */
 struct talk *
 live_connect(const char *id); /* another connection to a workspace's keeper; NULL: nobody listens */
 /* Runs a command to its final event; extra as talk_start has it. */

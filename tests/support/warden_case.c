@@ -15,9 +15,21 @@ struct talk *desk;
 void desk_begin(const char *const *settings)
 {
     house_open(&desk_house, NULL, settings);
+    desk_begin_again();
+}
+
+void desk_begin_again(void)
+{
     desk_warden = house_start_warden(&desk_house);
     desk = talk_open(&desk_house, "warden.sock");
     ck_assert_ptr_nonnull(desk);
+}
+
+void desk_kill(void)
+{
+    talk_close(desk);
+    kill(desk_warden, SIGKILL);
+    ck_assert_int_eq(house_wait(desk_warden, 5000), 128 + SIGKILL);
 }
 
 void desk_end(void)
@@ -69,6 +81,14 @@ void kept_run(const char *id, const char *command, struct told *told)
     talk_start(t, command, NULL, kept_exec_id);
     ck_assert(told_wait(&desk_house, id, kept_exec_id, told, 20000));
     talk_close(t);
+}
+
+void kept_writes(const char *id, const char *command, const char *out)
+{
+    struct told told = { 0 };
+    kept_run(id, command, &told);
+    ck_assert_str_eq(buffer_text(&told.out), out);
+    told_clear(&told);
 }
 
 void kept_stop(const char *id)
