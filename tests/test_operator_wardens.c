@@ -64,15 +64,30 @@ static void wait_until_said(const char *log, const char *text)
     operator_reads(text);
 }
 
+enum { LOG_SIZE = 128 };
+
+/* A warden of a plain user, that writes to log. */
+static pid_t begin_weak(char log[static LOG_SIZE])
+{
+    snprintf(log, LOG_SIZE, "%s/log", scratch);
+    ck_assert_int_eq(operator_types("$W token add x --state $S"), 0);
+    return begin("exec " AS_USER "$W warden --state $S", log);
+}
+
+static void wait_for_another(pid_t first)
+{
+    for (int64_t until = clock_boottime_ms() + 5000; kill(first, 0) == 0 && clock_boottime_ms() < until;)
+        usleep(20000);
+    ck_assert_int_ne(warden_pid(), first);
+}
+
 START_TEST(a_weaker_warden_gives_way_to_roots)
 {
-    char log[128];
+    char log[LOG_SIZE];
     int status;
     if (!operator_is_root())
         return;
-    snprintf(log, sizeof log, "%s/log", scratch);
-    ck_assert_int_eq(operator_types("$W token add x --state $S"), 0);
-    pid_t weak = begin("exec " AS_USER "$W warden --state $S", log);
+    pid_t weak = begin_weak(log);
     ck_assert(find_warden("uid 33 "));
     ck_assert_int_eq(operator_types("$W doctor --state $S | grep -A1 ' warden '"), 0);
     operator_reads("fail  warden");
@@ -97,13 +112,11 @@ END_TEST
  * owner started nor leaves processes that the owner could not end. */
 START_TEST(roots_call_leaves_a_living_warden)
 {
-    char log[128], said[64];
+    char log[LOG_SIZE], said[64];
     int status;
     if (!operator_is_root())
         return;
-    snprintf(log, sizeof log, "%s/log", scratch);
-    ck_assert_int_eq(operator_types("$W token add x --state $S"), 0);
-    pid_t weak = begin("exec " AS_USER "$W warden --state $S", log);
+    pid_t weak = begin_weak(log);
     snprintf(said, sizeof said, "uid 33 pid %d", (int)weak);
     ck_assert(find_warden(said));
     for (int i = 0; i < 2; i++) {
@@ -132,18 +145,14 @@ START_TEST(serve_starts_a_warden_and_a_fresh_one_with_new_settings)
     ck_assert_int_eq(operator_types("ps -o user= -p %d", (int)first), 0);
     operator_reads(getpwuid(geteuid())->pw_name);
     kill(serve, SIGHUP);
-    for (int64_t until = clock_boottime_ms() + 5000; kill(first, 0) == 0 && clock_boottime_ms() < until;)
-        usleep(20000);
-    ck_assert_int_ne(warden_pid(), first);
+    wait_for_another(first);
     end(serve);
     first = warden_pid(); /* it outlives its serve, as keepers do; the next one begins anew */
     serve = begin("exec $W serve --state $S --no-warden", log);
     ck_assert_int_eq(warden_pid(), first);
     end(serve);
     serve = begin("exec $W serve --state $S", log);
-    for (int64_t until = clock_boottime_ms() + 5000; kill(first, 0) == 0 && clock_boottime_ms() < until;)
-        usleep(20000);
-    ck_assert_int_ne(warden_pid(), first);
+    wait_for_another(first);
     end(serve);
 }
 END_TEST
