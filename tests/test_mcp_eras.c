@@ -285,6 +285,46 @@ START_TEST(sets_choose_what_is_listed)
 }
 END_TEST
 
+/* Empty sets that were asked for are told, by the older way and the newer. */
+START_TEST(who_asks_for_an_empty_set_is_told)
+{
+    static const struct {
+        const char *path, *said;
+    } cases[] = {
+        { "/mcp/repo", "No tools are listed here: this version has none of repo yet. Connect to "
+                       "/m/mcp/workspace,file,watch instead" },
+        { "/mcp/sandbox,function/",
+          "this version has none of sandbox,function yet. Connect to /m/mcp/workspace,file,watch" },
+        { "/mcp/repo,file",
+          "\"This version has no tools of repo yet. Sandboxed Linux workspaces that last. " },
+        { "/mcp/watch", "\"Sandboxed Linux workspaces that last. " },
+        { "/mcp", "\"Sandboxed Linux workspaces that last. " },
+    };
+    static const char *const modern[] = { VERSION(MODERN), METHOD("server/discover"), NULL };
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        struct sent *s = caller_send(the, "POST", cases[i].path, NULL, RPC("initialize", ""), 0);
+        ck_assert_msg(strstr(buffer_text(&s->body), cases[i].said) != NULL, "%s: %s", cases[i].path,
+                      buffer_text(&s->body));
+        sent_free(s);
+        s = caller_send(the, "POST", cases[i].path, modern, RPC("server/discover", META), 0);
+        ck_assert_msg(strstr(buffer_text(&s->body), cases[i].said) != NULL, "%s: %s", cases[i].path,
+                      buffer_text(&s->body));
+        sent_free(s);
+    }
+}
+END_TEST
+
+START_TEST(settings_that_name_empty_sets_are_told)
+{
+    struct caller *other = caller_new((const char *const[]){ "WORKSPACE_MCP_TOOLSETS=repo", NULL });
+    struct sent *s = caller_send(other, "POST", "/mcp", NULL, RPC("initialize", ""), 0);
+    ck_assert_ptr_nonnull(
+        strstr(buffer_text(&s->body), "none of repo yet. Connect to /mcp/workspace,file,watch"));
+    sent_free(s);
+    caller_free(other);
+}
+END_TEST
+
 START_TEST(problems_of_arguments_are_all_told)
 {
     struct sent *s = caller_send(
@@ -343,6 +383,8 @@ int main(void)
     tcase_add_test(served, an_id_comes_back_whole_or_not_at_all);
     tcase_add_test(served, legacy_results_have_nothing_modern);
     tcase_add_test(served, sets_choose_what_is_listed);
+    tcase_add_test(served, who_asks_for_an_empty_set_is_told);
+    tcase_add_test(served, settings_that_name_empty_sets_are_told);
     tcase_add_test(served, problems_of_arguments_are_all_told);
     suite_add_tcase(suite, pure);
     suite_add_tcase(suite, served);

@@ -2,11 +2,13 @@
 #ifndef FCGI_MCP_HELLO_H
 #define FCGI_MCP_HELLO_H
 
-#include "fcgi/mcp/eras.h"
+#include "fcgi/mcp/tools.h"
 
 #define MCP_TTL_MS 300000 /* how long lists may be kept */
 
-void hello_append_initialize(struct buffer *out, const struct rpc_message *m);
-void hello_append_discover(struct buffer *out, enum era era);
+/* What a client may tell its model of these sets of tools, below the prefix of the settings. Caller frees. */
+char *hello_instructions(struct mcp_tools *tools, const char *prefix, const char *sets);
+void hello_append_initialize(struct buffer *out, const struct rpc_message *m, const char *instructions);
+void hello_append_discover(struct buffer *out, enum era era, const char *instructions);
 
 #endif

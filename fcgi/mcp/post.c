@@ -180,10 +180,17 @@ static void gone(struct exchange *x, void *user)
 
 /* ---- methods ---- */
 
+static char *instructions_of(const struct slot *slot)
+{
+    struct service *s = slot->post->service;
+    return hello_instructions(s->tools, config_prefix(s->config), slot->post->sets);
+}
+
 static int do_initialize(struct slot *slot, const struct rpc_message *m, struct rpc_error *err)
 {
     (void)err;
-    hello_append_initialize(&slot->text, m);
+    _cleanup_free_ char *instructions = instructions_of(slot);
+    hello_append_initialize(&slot->text, m, instructions);
     return 0;
 }
 
@@ -199,7 +206,8 @@ static int do_discover(struct slot *slot, const struct rpc_message *m, struct rp
 {
     (void)m;
     (void)err;
-    hello_append_discover(&slot->text, slot->era);
+    _cleanup_free_ char *instructions = instructions_of(slot);
+    hello_append_discover(&slot->text, slot->era, instructions);
     return 0;
 }
 

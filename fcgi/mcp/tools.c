@@ -39,13 +39,36 @@ static void name_sets(unsigned sets, struct buffer *out)
     }
 }
 
+/* -1: one of them is unknown */
+static int parse_sets(const struct mcp_tools *t, const char *sets, unsigned *ret)
+{
+    *ret = 0;
+    if (sets && config_parse_toolsets(sets, ret) < 0)
+        return -1;
+    if (*ret == 0)
+        *ret = t->usual;
+    return 0;
+}
+
+void mcp_tools_part_sets(const struct mcp_tools *t, const char *sets, struct buffer *empty,
+                         struct buffer *filled)
+{
+    unsigned bits, all = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        unsigned own = 0;
+        config_parse_toolsets(t->tools[i].op->toolset, &own);
+        all |= own;
+    }
+    if (parse_sets(t, sets, &bits) == 0)
+        name_sets(bits & ~all, empty);
+    name_sets(all, filled);
+}
+
 const struct buffer *mcp_tools_list(struct mcp_tools *t, const char *sets)
 {
-    unsigned bits = 0;
-    if (sets && config_parse_toolsets(sets, &bits) < 0)
+    unsigned bits;
+    if (parse_sets(t, sets, &bits) < 0)
         return NULL;
-    if (bits == 0)
-        bits = t->usual;
     struct buffer *list = &t->lists[bits];
     if (list->length == 0) {
         _cleanup_buffer_ struct buffer named = BUFFER_INIT;

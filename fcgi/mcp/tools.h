@@ -12,6 +12,9 @@ void mcp_tools_free(struct mcp_tools *t);
 /* The array of tools as JSON text for these sets ("repo,file"; NULL or "" = as the settings say). NULL: one
  * of them is unknown. */
 const struct buffer *mcp_tools_list(struct mcp_tools *t, const char *sets);
+/* Names those of the sets that no tool belongs to in this version, and all that have some: "repo,sandbox". */
+void mcp_tools_part_sets(const struct mcp_tools *t, const char *sets, struct buffer *empty,
+                         struct buffer *filled);
 /* Mcp-Param-* headers of this tool against its arguments. */
 int mcp_tools_check_headers(struct mcp_tools *t, const struct op *op, const struct request *r,
                             const json_t *arguments, struct rpc_error *err);
