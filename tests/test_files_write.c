@@ -179,7 +179,7 @@ START_TEST(an_edit_changes_what_it_names_and_nothing_else)
     file_refused(edit("f", "four", "4"), "not found");
     message = edit("f", "three", "3");
     json_object_set_new(message, "if_match", json_string("sha256:0"));
-    file_refused(message, "its hash is now sha256:");
+    file_refused(message, "read it again, and make your change on what is there now (sha256:");
     folder_expect("f", "\xef\xbb\xbf"
                        "1\r\n2\r\n\xff two\r\nthree");
     folder_put("bin", "a\0b", 3);
@@ -224,6 +224,30 @@ START_TEST(broken_syntax_is_not_written)
         ck_assert_str_eq(ret_text(again, "validated"), "skipped");
         ck_assert_str_eq(ret_text(again, "validation"), "nothing changed");
     }
+}
+END_TEST
+
+/* Nothing is a program, too, and a table: judged at once. */
+START_TEST(nothing_is_judged_at_once)
+{
+    static const char *const names[] = { "__init__.py", "a.pyi", "a.toml", "a.yaml" };
+    int64_t begun = clock_boottime_ms();
+    for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+        const json_t *reply =
+            file_write_reply("", 0, file_message("write", "{s:s, s:b}", "path", names[i], "validate", 1));
+        ck_assert_str_eq(ret_text(json_object_get(reply, "ret"), "validated"), "true");
+    }
+    ck_assert_int_lt(clock_boottime_ms() - begun, 8000);
+}
+END_TEST
+
+/* A model is to know whose grammar it was, and the way out. */
+START_TEST(a_python_that_judges_says_which_it_is)
+{
+    const json_t *reply = file_write_reply(
+        "type X Y\n", 9, file_message("write", "{s:s, s:b}", "path", "new.py", "validate", 1));
+    ck_assert_msg(strstr(file_refusal(reply), "for Python 3.") != NULL, "%s", file_refusal(reply));
+    ck_assert_ptr_nonnull(strstr(file_refusal(reply), "validate false"));
 }
 END_TEST
 
@@ -316,6 +340,8 @@ int main(void)
         a_full_disk_changes_nothing,
         an_edit_changes_what_it_names_and_nothing_else,
         broken_syntax_is_not_written,
+        nothing_is_judged_at_once,
+        a_python_that_judges_says_which_it_is,
         a_judge_has_a_deadline,
         a_judge_has_so_much_memory,
         many_names_are_judged,

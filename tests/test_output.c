@@ -72,13 +72,16 @@ static void check_cut(const struct buffer *shown, const char *data, size_t lengt
         4);
     ck_assert_str_eq(id, kept.head.id);
     front = (size_t)(marker - text);
-    back = shown->length - front - (size_t)(strstr(marker, "] ...\n") + 6 - marker);
+    front += data[front] == '\n'; /* the line's own end, else one for the marker */
+    back = shown->length - (size_t)(strstr(marker, "] ...\n") + 6 - text);
     ck_assert_uint_eq(front + back + left, length);
     ck_assert_uint_eq(lines, lines_count(data + front, left));
     ck_assert(!memcmp(text, data, front));
     ck_assert(!memcmp(text + shown->length - back, data + length - back, back));
     ck_assert_uint_gt(front, 0);
     ck_assert_uint_gt(back, 0);
+    if (memchr(data, '\n', front / 2) && memchr(data + length - back / 2, '\n', back / 2))
+        ck_assert(data[front - 1] == '\n' && data[length - back - 1] == '\n');
     ck_assert(utf8_is_valid(text, front) == utf8_is_valid(data, length) || !utf8_is_valid(data, length));
     free(text);
 }

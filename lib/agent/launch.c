@@ -132,6 +132,8 @@ static void set_defaults(struct launch *launch, const struct launch_rules *rules
         { "TERM", launch->terminal ? "xterm-256color" : "dumb" },
         { "CI", "1" },
         { "DEBIAN_FRONTEND", "noninteractive" },
+        /* For who commits before saying who it is: git asks its settings first, and takes the name of passwd. */
+        { "EMAIL", "workspace@localhost" },
         { "GIT_PAGER", "cat" },
         { "GIT_TERMINAL_PROMPT", "0" },
         { "PAGER", "cat" },

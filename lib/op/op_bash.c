@@ -108,9 +108,11 @@ static const char *name_of(const struct call *call, const struct op *op)
 static void say_running(const struct call *call, const struct output *output, struct buffer *out)
 {
     buffer_printf(out,
-                  "[it goes on: read on with %s, workspace_id %s, exec_id %s, cursor %llu, until an event of "
+                  "[it goes on, until it is killed %llds after its start (timeout): read on with %s, "
+                  "workspace_id %s, exec_id %s, cursor %llu, until an event of "
                   "type exit comes; %s ends it]\n",
-                  name_of(call, &op_exec_events), text_of(call->workspace, "workspace_id"), output->head.id,
+                  (long long)integer_of(call->in, "timeout"), name_of(call, &op_exec_events),
+                  text_of(call->workspace, "workspace_id"), output->head.id,
                   (unsigned long long)output->next_cursor, name_of(call, &op_exec_cancel));
 }
 

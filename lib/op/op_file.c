@@ -67,6 +67,8 @@ static json_t *read_notice(const json_t *kept)
     if (is_given(kept, "next_offset"))
         return json_sprintf("[lines %lld-%lld of %lld; go on with offset %lld]", offset + 1, offset + lines,
                             total, (long long)integer_of(kept, "next_offset"));
+    if (lines == 0 && total > 0)
+        return json_sprintf("[the file has %lld lines, and none at offset %lld]", total, offset);
     if (is_given(kept, "content_base64"))
         return json_string("[bytes that are not UTF-8 are shown as U+FFFD; content_base64 has them exactly]");
     if (lines > 0 && offset + lines == total && is_true(kept, "no_final_newline"))

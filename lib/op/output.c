@@ -154,7 +154,8 @@ static void say_left_out(const struct ends *ends, const struct ends_stream *s, c
     if (before > 0) /* else there may be no head at all */
         lines += lines_count(s->head.data + cut->front, before);
 
-    buffer_append_text(out, "\n... [");
+    bool at_line = cut->front > 0 && s->head.data[cut->front - 1] == '\n';
+    buffer_append_text(out, at_line ? "... [" : "\n... [");
     if (s->counted && s->counted_lines)
         buffer_printf(out, "%llu bytes and %llu lines left out", (unsigned long long)bytes,
                       (unsigned long long)lines);
@@ -164,6 +165,26 @@ static void say_left_out(const struct ends *ends, const struct ends_stream *s, c
         buffer_append_text(out, "the middle left out");
     buffer_printf(out, ": read events of %s from cursor %llu] ...\n", exec_id,
                   (unsigned long long)seq_before(ends, s, cut->front));
+}
+
+/* Less of the front, more is left out: a number cut in two would look like another one. A long line is cut.
+ */
+static size_t to_line_end(const char *data, size_t length, size_t front)
+{
+    const char *newline = front > 0 && front < length ? memrchr(data, '\n', front) : NULL;
+    size_t whole = newline != NULL ? (size_t)(newline - data) + 1 : 0;
+    return whole >= front / 2 ? whole : front;
+}
+
+/* The same for what begins behind a cut; at the end of data. */
+static size_t to_line_start(const char *data, size_t length, size_t back)
+{
+    const char *first = data + length - back, *newline;
+    if (back == 0 || back == length || first[-1] == '\n')
+        return back;
+    newline = memchr(first, '\n', back);
+    size_t cut = newline != NULL ? (size_t)(newline - first) + 1 : back;
+    return cut <= back / 2 ? back - cut : back;
 }
 
 static size_t marker_room(size_t room, size_t wanted)
@@ -182,9 +203,11 @@ static void stream_cut(const struct ends *ends, const struct ends_stream *s,
     room.raw -= marker_room(room.raw, MARKER_ROOM);
     half = (struct room){ room.bytes / 2, room.chars / 2, room.raw / 2 };
     cut.front = fit_front(s->head.data, s->head.length, half, request->twice);
+    cut.front = to_line_end(s->head.data, s->head.length, cut.front);
     cut.rest = s->whole ? s->head.data + cut.front : s->tail.data;
     cut.length = s->whole ? s->head.length - cut.front : s->tail.length;
     cut.back = fit_back(cut.rest, cut.length, half, request->twice);
+    cut.back = to_line_start(cut.rest, cut.length, cut.back);
     buffer_append(out, s->head.data, cut.front);
     say_left_out(ends, s, &cut, request->exec_id, out);
     if (cut.back > 0)

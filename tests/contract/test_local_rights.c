@@ -74,7 +74,10 @@ static const char *const allowed[] = {
     "python3 -c 'import socket; [socket.socket(f) for f in (socket.AF_UNIX, socket.AF_INET, "
     "socket.AF_INET6)]; socket.getaddrinfo(\"localhost\", 80)'",
     "python3 -c 'import ssl; assert ssl.create_default_context().get_ca_certs() or True'",
-    "git init -q /tmp/r && cd /tmp/r && git -c user.name=a -c user.email=b commit -q --allow-empty -m x",
+    "git init -q /tmp/r && cd /tmp/r && git commit -q --allow-empty -m x && "
+    "test \"$(git log -1 --format=%ae)\" = workspace@localhost && git config user.email a@b && "
+    "git commit -q --allow-empty -m y && test \"$(git log -1 --format=%ae)\" = a@b",
+    "python -c 'import sys; assert sys.version_info[0] == 3'",
     "cc -x c -o /tmp/a.out - <<<'int main(void) { return 0; }' && /tmp/a.out",
     "test \"$(getent passwd 1000 | cut -d: -f1)\" = workspace",
     "getent hosts ws-test",

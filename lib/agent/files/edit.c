@@ -103,7 +103,9 @@ static int check_before(const struct file_call_context *call, const struct editi
                          binary);
     hash_of(&e->before, present);
     if (*wanted && strcmp(wanted, present) != 0)
-        return error_set(err, ERROR_CONFLICT, "'%.200s' changed since it was read: its hash is now %s",
+        return error_set(err, ERROR_CONFLICT,
+                         "'%.200s' changed since it was read: read it again, and make your change on what is "
+                         "there now (%s)",
                          e->path, present);
     return 0;
 }

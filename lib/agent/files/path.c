@@ -59,7 +59,7 @@ static const struct {
 } failures[] = {
     { ENOENT, ERROR_NOT_FOUND, "does not exist" },
     { ENOTDIR, ERROR_INVALID, "lies below something that is no folder" },
-    { EISDIR, ERROR_INVALID, "is a folder" },
+    { EISDIR, ERROR_INVALID, "is a folder: list it, or name a file in it" },
     { ELOOP, ERROR_INVALID, "leads through too many symbolic links" },
     { ENAMETOOLONG, ERROR_INVALID, "has a name that is too long" },
     { EACCES, ERROR_FORBIDDEN, "is not accessible: permission denied" },

@@ -219,7 +219,9 @@ static int image_answer(struct reading *r, const char *shown, const char *type, 
 {
     if (r->stat.st_size > max_size)
         return error_set(err, ERROR_TOO_LARGE,
-                         "'%.200s' is an image of %lld bytes, and WORKSPACE_MAX_READ_SIZE_BYTES is %lld",
+                         "'%.200s' is an image of %lld bytes, and WORKSPACE_MAX_READ_SIZE_BYTES is %lld: "
+                         "download its bytes, "
+                         "or make a smaller one with a command",
                          r->path, (long long)r->stat.st_size, (long long)max_size);
     _cleanup_buffer_ struct buffer encoded = BUFFER_INIT;
     r->offset = 0;

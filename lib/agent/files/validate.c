@@ -39,15 +39,15 @@ static void talk(int to, int from, struct bytes content, struct buffer *answer)
     size_t sent = 0;
     fcntl(to, F_SETFL, O_NONBLOCK);
     while ((left = until - clock_boottime_ms()) > 0 && answer->length <= SYNTAX_ANSWER_MOST) {
-        struct pollfd fds[2] = { { from, POLLIN, 0 }, { sent < content.length ? to : -1, POLLOUT, 0 } };
+        if (sent == content.length && to >= 0)
+            close(STEAL_FD(to));
+        struct pollfd fds[2] = { { from, POLLIN, 0 }, { to, POLLOUT, 0 } };
         if (poll(fds, 2, (int)left) <= 0)
             continue;
         if (fds[1].revents) {
             ssize_t put = write(to, content.data + sent, content.length - sent);
             sent = put > 0 ? sent + (size_t)put : errno == EAGAIN ? sent : content.length;
         }
-        if (sent == content.length && to >= 0)
-            close(STEAL_FD(to));
         if (!fds[0].revents)
             continue;
         ssize_t got = read(from, buffer_reserve(answer, 1024), 1024);
@@ -128,7 +128,8 @@ int file_validate(const struct file_call_context *call, const char *path, struct
         syntax_weigh(&earlier, &verdict);
     }
     if (verdict.outcome == SYNTAX_INVALID)
-        return error_set(err, ERROR_INVALID, "%s. File was NOT written.", verdict.message);
+        return error_set(err, ERROR_INVALID, "%s. File was NOT written. (validate false writes it as it is.)",
+                         verdict.message);
     bool valid = verdict.outcome == SYNTAX_VALID;
     tell(ret, valid ? "true" : "skipped", valid ? NULL : verdict.message);
     return 0;

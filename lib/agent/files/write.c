@@ -41,8 +41,10 @@ static void writing_clear(struct writing *w)
 
 static int stale(const struct writing *w, const char *present, struct error *err)
 {
-    return error_set(err, w->refusal, "'%.200s' changed since it was read: its hash is now %s", w->path,
-                     *present ? present : "not known, as it is huge and just changed");
+    return error_set(
+        err, w->refusal,
+        "'%.200s' changed since it was read: read it again, and make your change on what is there now (%s)",
+        w->path, *present ? present : "not known, as it is huge and just changed");
 }
 
 static int check_match(struct writing *w, struct error *err)

@@ -9,11 +9,14 @@
 #include <unistd.h>
 
 const struct tool tools[] = {
-    { "uv", NULL, NULL },          { "uvx", NULL, NULL },          { "python3", NULL, "python3" },
-    { "git", NULL, "git" },        { "git-lfs", NULL, "git-lfs" }, { "jq", NULL, "jq" },
-    { "curl", NULL, "curl" },      { "wget", NULL, "wget" },       { "rg", NULL, "ripgrep" },
-    { "fd", "fdfind", "fd-find" }, { "patch", NULL, "patch" },     { "tree", NULL, "tree" },
-    { "zip", NULL, "zip" },        { "unzip", NULL, "unzip" },
+    { "uv", NULL, NULL },           { "uvx", NULL, NULL },
+    { "python3", NULL, "python3" }, { "python", "python3", "python3" },
+    { "git", NULL, "git" },         { "git-lfs", NULL, "git-lfs" },
+    { "jq", NULL, "jq" },           { "curl", NULL, "curl" },
+    { "wget", NULL, "wget" },       { "rg", NULL, "ripgrep" },
+    { "fd", "fdfind", "fd-find" },  { "patch", NULL, "patch" },
+    { "tree", NULL, "tree" },       { "zip", NULL, "zip" },
+    { "unzip", NULL, "unzip" },
 };
 const size_t tool_count = N_ELEMENTS(tools);
 
