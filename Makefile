@@ -317,6 +317,8 @@ install: programs
 	install -d $(DESTDIR)$(PREFIX)/share/workspace-fcgi
 	install -m 0644 conf/lighttpd.conf conf/lighttpd-fragment.conf conf/uv.txt $(DESTDIR)$(PREFIX)/share/workspace-fcgi/
 	install -m 0755 conf/bring_uv.sh $(DESTDIR)$(PREFIX)/share/workspace-fcgi/
+	sed 's|/usr/local/bin/|$(BINDIR)/|; s|/usr/local/etc/|$(SYSCONFDIR)/|' conf/workspace-fcgi.service | \
+	    install -m 0644 /dev/stdin $(DESTDIR)$(PREFIX)/share/workspace-fcgi/workspace-fcgi.service
 	install -m 0640 conf/workspace-fcgi.conf $(DESTDIR)$(SYSCONFDIR)/workspace-fcgi/workspace-fcgi.conf.sample
 
 # What install put there; a state directory is its owner's.

@@ -122,8 +122,8 @@ static void check_uv(const struct config *config, struct finding *f)
     _cleanup_free_ char *own = tools_find_in_usr(uv.name), *path = tools_find(config, &uv);
     if (!path) {
         doctor_say(f, LEVEL_WARN,
-                   "where PyPI is reached, `make run` brings it, or bring_uv.sh DIR (beside the samples of "
-                   "conf) and workspace-fcgi tools add DIR/uv DIR/uvx",
+                   "where PyPI is reached, `make run` brings it, or bring_uv.sh DIR (in share/workspace-fcgi, or conf of "
+                   "the sources) and workspace-fcgi tools add DIR/uv DIR/uvx",
                    "uv is neither in /usr nor in %s/tools: Python projects need it", config->state_dir);
         return;
     }
