@@ -101,7 +101,7 @@ static const struct {
     { "{\"must\":\"a\",\"words\":[\"long\",1]}",
       "body.words.0 must have at most 3 characters, not 4; body.words.1 must be a string" },
     { "{\"must\":\"a\",\"list\":[{\"x\":1},{\"z\":1}]}",
-      "body.list.1.x is required; body.list.1.z is not a known member; there are: x, y" },
+      "body.list.1.z is not a known member; there are: x, y; body.list.1.x is required" },
     { "{\"must\":\"a\",\"map\":{\"a=b\":\"c\",\"d\":\"long\"}}",
       "body.map.a=b name: must not be empty and must not contain '=' or NUL; body.map.d must have at most 3 "
       "characters, not 4" },

@@ -315,6 +315,8 @@ static json_t *check_object(struct check *check, const struct place *place, cons
     json_t *ret = json_object(), *value;
     size_t before = check->count;
 
+    /* First: a wrong name is why the right one is missing. */
+    check_undeclared(check, place, rows, in);
     for (const struct field *row = rows; row->name; row++) {
         const struct place here = { place, row->name, 0 };
         const json_t *given = json_object_get(in, row->name);
@@ -327,7 +329,6 @@ static json_t *check_object(struct check *check, const struct place *place, cons
         if (value)
             json_object_set_new_nocheck(ret, row->name, value);
     }
-    check_undeclared(check, place, rows, in);
     if (check->count == before)
         return ret;
     json_decref(ret);
