@@ -54,7 +54,7 @@ static bool condense_one(struct buffer *text, size_t columns, const char *how)
 void output_condense(struct output *output, const struct output_request *request)
 {
     size_t columns = output->head.pty ? TERMINAL_COLUMNS : 0;
-    _cleanup_free_ char *how = xasprintf("events of %s, or run it with \"compact\": false", request->exec_id);
+    _cleanup_free_ char *how = xasprintf("read events of %s from cursor 0", request->exec_id);
 
     for (int i = 0; i < 2 && request->compact; i++) {
         struct ends_stream *s = &output->ends.streams[i];

@@ -28,8 +28,7 @@ START_TEST(redraws_are_folded_and_the_raw_bytes_stay)
     struct exec_log log;
     json_auto_t *result = bash(command);
     char wanted[200];
-    snprintf(wanted, sizeof wanted,
-             "done\n[condensed: 1 lines -> 1; raw: events of %s, or run it with \"compact\": false]\n",
+    snprintf(wanted, sizeof wanted, "done\n[condensed: 1 lines -> 1; raw: read events of %s from cursor 0]\n",
              member_text(result, "exec_id"));
     ck_assert_str_eq(member_text(result, "stdout"), wanted);
     ck_assert(member_flag(result, "condensed"));
@@ -105,7 +104,7 @@ START_TEST(what_is_shown_is_condensed_and_errors_survive)
     const char *shown = json_string_value(out), *exec_id = member_text(result, "exec_id");
     size_t length = json_string_length(out);
     _cleanup_condensed_ struct condensed c = { 0 };
-    _cleanup_free_ char *how = xasprintf("events of %s, or run it with \"compact\": false", exec_id);
+    _cleanup_free_ char *how = xasprintf("read events of %s from cursor 0", exec_id);
     condense(raw.data, raw.length, 0, how, &c);
     ck_assert_uint_le(length, raw.length);
     if (!c.unchanged && c.text.length <= 51200) {
