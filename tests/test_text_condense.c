@@ -80,8 +80,8 @@ START_TEST(repeated_lines_are_counted)
     add_times(&raw, "the very same line", 30);
     ck_assert_str_eq(text_condense(&raw, &c),
                      "epoch 0 of 50: saved\nepoch 1 of 50: saved\n[47 similar lines]\nepoch 49 of 50: saved\n"
-                     "the very same line\nthe very same line\n[27 similar lines]\nthe very same line\n"
-                     "[condensed: 80 lines -> 8; 74 similar lines; raw: " TEXT_HOW "]\n");
+                     "the very same line\n[the same 29 times more]\n"
+                     "[condensed: 80 lines -> 6; 76 similar lines; raw: " TEXT_HOW "]\n");
 }
 END_TEST
 

@@ -11,32 +11,40 @@
 #define LINES 40
 #define ODD   17
 
-/* "@" is the line's number from 1 on, "~" one of no order, "%%" a per cent sign. odd: the same for the line
- * ODD alone; NULL = it is like all others. */
+/* "@" is the line's number from 1 on, "~" one of no order, "&" one that only rises, by uneven steps, "%%" a
+ * per cent sign. odd: the same for the line ODD alone; NULL = it is like all others. */
 static const struct {
     const char *what, *line, *odd;
-    bool dull;
+    enum varying varying;
 } rows[] = {
-    { "a counter", "epoch @ of 50: saved", NULL, true },
-    { "a counter behind letters", "import mod@", NULL, true },
-    { "addresses in order", "192.168.1.@ up", NULL, true },
-    { "thousands", "record 1,0@ written", NULL, true },
-    { "times", "2026-11-30T10:00:@.25Z request done", NULL, true },
-    { "times of a day", "10:@:00 tick", NULL, true },
-    { "a measure", "step @ took ~ms", NULL, true },
-    { "a measure behind a blank", "chunk @ of ~ bytes", NULL, true },
-    { "hashes", "object a~f~c~dd stored", NULL, true },
-    { "a port in a path", "GET /p/~ done", NULL, true },
-    { "prices", "@,item@,~.50", NULL, false },
-    { "prices with line numbers", "@:@,item,~", NULL, false },
-    { "numbers behind line numbers", "1@:~", NULL, false },
-    { "ports", "worker listens on port ~", NULL, false },
-    { "points", "score ~ of team @", NULL, false },
-    { "another status", "GET /p/@ 200", "GET /p/@ 500", true },
+    { "a counter", "epoch @ of 50: saved", NULL, VARYING_DULL },
+    { "a counter behind letters", "import mod@", NULL, VARYING_DULL },
+    { "addresses in order", "192.168.1.@ up", NULL, VARYING_DULL },
+    { "thousands", "record 1,0@ written", NULL, VARYING_DULL },
+    { "times", "2026-11-30T10:00:@.25Z request done", NULL, VARYING_DULL },
+    { "times of a day", "10:@:00 tick", NULL, VARYING_DULL },
+    { "times of uneven steps", "10:00:00.& tick", NULL, VARYING_DULL },
+    { "seconds since the start", "[   &.25] tick", NULL, VARYING_DULL },
+    { "a percentage that rises", "&%% done", NULL, VARYING_DULL },
+    { "a measure in a log", "10:00:@ step took ~ms", NULL, VARYING_DULL },
+    { "what was measured", "step @ took ~ms", NULL, VARYING_TELLING },
+    { "a measure behind a blank", "chunk @ of ~ bytes", NULL, VARYING_TELLING },
+    { "hashes", "object a~f~c~dd stored", NULL, VARYING_TELLING },
+    { "ports that rise", "worker @ on port &", NULL, VARYING_TELLING },
+    { "a value that rises", "epoch @ acc 0.&", NULL, VARYING_TELLING },
+    { "a value that rises evenly", "epoch @ rate 0.@", NULL, VARYING_TELLING },
+    { "addresses that rise", "192.168.1.& up", NULL, VARYING_TELLING },
+    { "a port in a path", "GET /p/~ done", NULL, VARYING_DULL },
+    { "prices", "@,item@,~.50", NULL, VARYING_CONTENT },
+    { "prices with line numbers", "@:@,item,~", NULL, VARYING_CONTENT },
+    { "numbers behind line numbers", "1@:~", NULL, VARYING_CONTENT },
+    { "ports", "worker listens on port ~", NULL, VARYING_CONTENT },
+    { "points", "score ~ of team @", NULL, VARYING_CONTENT },
+    { "another status", "GET /p/@ 200", "GET /p/@ 500", VARYING_DULL },
     { "another status between times", "10:00:@ request id=@ status=200", "10:00:@ request id=@ status=500",
-      true },
-    { "a full disk", "disk@ 40%% in use", "disk@ 100%% in use", true },
-    { "a retry", "attempt 1 of job @", "attempt 3 of job @", true },
+      VARYING_DULL },
+    { "a full disk", "disk@ 40%% in use", "disk@ 100%% in use", VARYING_DULL },
+    { "a retry", "attempt 1 of job @", "attempt 3 of job @", VARYING_DULL },
 };
 
 static char *fill(const char *form, unsigned n)
@@ -47,6 +55,8 @@ static char *fill(const char *form, unsigned n)
             buffer_printf(&out, "%02u", n + 10);
         else if (*form == '~')
             buffer_printf(&out, "%u", 10 + n * 37 % 89);
+        else if (*form == '&')
+            buffer_printf(&out, "%u", 100 + n * (n % 2 ? n : n + 1));
         else if (*form != '%' || form[1] == '%')
             buffer_append_char(&out, *form);
     }
@@ -61,7 +71,7 @@ START_TEST(numbers_that_are_content_stay)
         texts[n] = fill(n == ODD && rows[_i].odd ? rows[_i].odd : rows[_i].line, n);
         lines[n] = (struct varying_line){ texts[n], strlen(texts[n]), false };
     }
-    ck_assert_msg(varying_is_dull(lines, LINES) == rows[_i].dull, "%s: %s", rows[_i].what, texts[0]);
+    ck_assert_msg(varying_of(lines, LINES) == rows[_i].varying, "%s: %s", rows[_i].what, texts[0]);
     for (unsigned n = 0; n < LINES; n++) {
         ck_assert_msg(lines[n].odd == (n == ODD && rows[_i].odd), "%s: %s", rows[_i].what, texts[n]);
         free(texts[n]);
@@ -75,19 +85,36 @@ START_TEST(what_cannot_be_compared_is_content)
     struct varying_line uneven[] = { { "a 1,37", 6, false },
                                      { "a 1,375", 7, false },
                                      { "a 2,11", 6, false } };
-    ck_assert(!varying_is_dull(uneven, N_ELEMENTS(uneven)));
-    struct varying_line growing[] = { { "a 999", 5, false },
-                                      { "a 1,024", 7, false },
-                                      { "a 10,240", 8, false } };
-    ck_assert(varying_is_dull(growing, N_ELEMENTS(growing)));
+    ck_assert_int_eq(varying_of(uneven, N_ELEMENTS(uneven)), VARYING_CONTENT);
+    struct varying_line growing[] = {
+        { "a 998", 5, false }, { "a 999", 5, false }, { "a 1,000", 7, false }, { "a 1,001", 7, false }
+    };
+    ck_assert_int_eq(varying_of(growing, N_ELEMENTS(growing)), VARYING_DULL);
     _cleanup_buffer_ struct buffer many = BUFFER_INIT;
     for (int i = 0; i <= VARYING_FIELDS; i++)
         buffer_printf(&many, "%d ", i);
     struct varying_line full[] = { { many.data, many.length, false }, { many.data, many.length, false } };
-    ck_assert(!varying_is_dull(full, N_ELEMENTS(full)));
+    ck_assert_int_eq(varying_of(full, N_ELEMENTS(full)), VARYING_CONTENT);
     struct varying_line edges[] = { { "1,024", 5, false }, { "9", 1, false }, { "", 0, false } };
     for (size_t i = 0; i < N_ELEMENTS(edges); i++)
-        ck_assert(varying_is_dull(&edges[i], 1));
+        ck_assert_int_eq(varying_of(&edges[i], 1), VARYING_DULL);
+}
+END_TEST
+
+/* A number that moves twice in all: where it does is shown. */
+START_TEST(where_a_number_moves_at_last_is_odd)
+{
+    struct varying_line lines[LINES] = { 0 };
+    char *texts[LINES];
+    for (unsigned n = 0; n < LINES; n++) {
+        texts[n] = xasprintf("10:00:%02u code %u", n, n < 10 ? 200 : n < 20 ? 404 : 500);
+        lines[n] = (struct varying_line){ texts[n], strlen(texts[n]), false };
+    }
+    ck_assert_int_eq(varying_of(lines, LINES), VARYING_DULL);
+    for (unsigned n = 0; n < LINES; n++) {
+        ck_assert_msg(lines[n].odd == (n == 10 || n == 20), "%s", texts[n]);
+        free(texts[n]);
+    }
 }
 END_TEST
 
@@ -130,6 +157,7 @@ int main(void)
         int rows;
     } tests[] = { { numbers_that_are_content_stay, N_ELEMENTS(rows) },
                   { what_cannot_be_compared_is_content, 1 },
+                  { where_a_number_moves_at_last_is_odd, 1 },
                   { a_table_of_numbers_is_shown_whole, 1 },
                   { what_is_unlike_its_neighbours_is_shown, 1 } };
     Suite *s = suite_create("varying");

@@ -9,15 +9,16 @@ enum {
     BEFORE = 2,        /* lines before a failure that stay */
     AFTER = 3,         /* lines after it */
     CONTEXT_MAX = 200, /* indented lines after it */
-    LISTING_LONG = 40, /* a shorter listing stays whole */
-    LISTING_HEAD = 10, /* lines of a long one that stay */
-    LISTING_TAIL = 2,
-    BRIDGE = 12,         /* lines of a failure that do not end it */
-    NEAR = 6,            /* lines between two that make one run */
-    RUN_LONG = 6,        /* a shorter run stays whole */
-    RUN_LONG_PATHS = 12, /* the same where paths are what differs */
-    COMMON = 3,          /* lines of one shape that are not rare */
-    RUN_HEAD = 2,        /* lines of a long run that stay, and its last one */
+    /* Bytes (about 2,000 tokens) of names, paths, ids and values: so much was asked for and stays whole. */
+    ANSWER_LONG = 6 << 10,
+    ANSWER_HEAD = 10, /* lines of a longer one that stay */
+    ANSWER_TAIL = 2,
+    STEPS_LONG = 40, /* fewer entries that are steps (inflating: x) stay whole */
+    BRIDGE = 12,     /* lines of a failure that do not end it */
+    NEAR = 6,        /* lines between two that make one run */
+    RUN_LONG = 6,    /* a shorter run stays whole */
+    COMMON = 3,      /* lines of one shape that are not rare */
+    RUN_HEAD = 2,    /* lines of a long run that stay, and its last one */
 };
 
 static bool kind_is_noise(int kind)
@@ -131,78 +132,126 @@ void block_mark_failures(struct block *b, struct progress *p)
     }
 }
 
-static bool may_be_listed(const struct line *line)
+/* Lines that are equal are counted as such, with no others. */
+void block_mark_same(struct block *b)
 {
-    return line->kind == KIND_LISTING || line->kind == KIND_NAME || line->kind == KIND_BLANK;
-}
-
-/* Lines begin to end - 1 of a long listing: all but its first and last ones are left out. */
-static void list(struct block *b, size_t begin, size_t end)
-{
-    for (size_t at = begin; at < end; at++) {
-        struct line *line = &b->lines[at];
-        if (line->kind == KIND_NAME)
-            line->kind = KIND_LISTING;
-        if (!may_be_listed(line))
-            continue;
-        line->left_out = at >= begin + LISTING_HEAD && at + LISTING_TAIL < end && line->level < LEVEL_NOTE;
+    for (size_t begin = 0, end; begin < b->count; begin = end) {
+        const struct line *line = &b->lines[begin];
+        for (end = begin + 1; end < b->count; end++)
+            if (b->lines[end].length != line->length ||
+                memcmp(b->lines[end].data, line->data, line->length) != 0)
+                break;
+        for (size_t at = begin; at < end && end - begin >= RUN_LONG; at++)
+            b->lines[at].same = line->kind != KIND_BLANK;
     }
 }
 
-/* Where the listing that begins at a line ends, and how many entries it has: 0 = none. Columns may be a table
- * as well: they are names where a folder or a path came before them. */
-static size_t listing_end(const struct block *b, size_t begin, size_t *ret_entries)
+static bool may_be_listed(const struct line *line)
 {
-    size_t end = begin, others = 0, plain = 0;
+    return (line->kind == KIND_LISTING || line->kind == KIND_NAME || line->kind == KIND_BLANK) && !line->same;
+}
+
+/* An entry that a program told of while it worked, and not one that it was asked for. */
+static bool is_step(const struct line *line)
+{
+    return line->kind == KIND_LISTING && line->sure;
+}
+
+/* What is listed from one line on. */
+struct listing {
+    size_t end, steps, bytes; /* bytes: of entries that are no steps */
+};
+
+/* All but the first and last lines of a long listing are left out. */
+static void list(struct block *b, size_t begin, const struct listing *found)
+{
+    for (size_t at = begin; at < found->end; at++) {
+        struct line *line = &b->lines[at];
+        bool far = at >= begin + ANSWER_HEAD && at + ANSWER_TAIL < found->end;
+        bool many = is_step(line) ? found->steps >= STEPS_LONG : found->bytes >= ANSWER_LONG;
+        if (!may_be_listed(line) || (line->kind == KIND_NAME && !many))
+            continue;
+        if (line->kind == KIND_NAME)
+            line->kind = KIND_LISTING;
+        line->left_out = many && far && line->level < LEVEL_NOTE;
+        line->keep = line->keep || !many;
+    }
+}
+
+/* Columns may be a table as well: they are names where a folder or a path came before them. */
+static struct listing find_listing(const struct block *b, size_t begin)
+{
+    struct listing found = { .end = begin };
+    size_t others = 0, plain = 0;
     bool paths = false;
-    *ret_entries = 0;
     for (size_t at = begin; at < b->count && plain <= 1 && others <= BRIDGE; at++) {
         const struct line *line = &b->lines[at];
         paths = paths || line->kind == KIND_LISTING;
         bool listed = may_be_listed(line) && (paths || !line->columns);
         bool entry = listed && line->kind != KIND_BLANK;
-        *ret_entries += entry && !line->keep;
-        end = entry ? at + 1 : end;
+        bool counted = entry && !line->keep;
+        found.steps += counted && is_step(line);
+        found.bytes += counted && !is_step(line) ? line->length + 1 : 0;
+        found.end = entry ? at + 1 : found.end;
         /* A failure among entries, with what is kept for it, does not end them. */
         plain = listed || line->keep ? 0 : plain + 1;
         others = entry ? 0 : others + 1;
     }
-    return end;
+    return found;
 }
 
 void block_mark_listings(struct block *b)
 {
     size_t begin = 0;
     while (begin < b->count) {
-        size_t entries, end = listing_end(b, begin, &entries);
-        if (entries >= LISTING_LONG)
-            list(b, begin, end);
-        for (size_t at = begin; at < end && entries < LISTING_LONG; at++)
-            if (b->lines[at].kind == KIND_LISTING)
-                b->lines[at].keep = true;
-        begin = end > begin ? end : begin + 1;
+        struct listing found = find_listing(b, begin);
+        list(b, begin, &found);
+        begin = found.end > begin ? found.end : begin + 1;
     }
 }
 
 static bool may_repeat(const struct line *line)
 {
     return line->shape != SHAPE_NONE && (line->kind == KIND_PLAIN || line->kind == KIND_NAME) &&
-           line->solid && !line->keep;
+           line->solid && !line->keep && !line->same;
 }
 
-/* All but the first and the last lines of a run are left out, and those in which a number is unlike its
- * neighbours'; none of them where their numbers are content. */
+/* No blank stands in it: a name or a value alone. */
+static bool is_single(const struct line *line)
+{
+    size_t at = 0, end = line->length;
+    while (at < end && strchr(" \t", line->data[at]) != NULL)
+        at++;
+    while (end > at && strchr(" \t", line->data[end - 1]) != NULL)
+        end--;
+    return memchr(line->data + at, ' ', end - at) == NULL && memchr(line->data + at, '\t', end - at) == NULL;
+}
+
+/* How many lines of a run stay at its beginning and its end; all of them where it is an answer of no great
+ * length, or its numbers are content. */
+static size_t run_ends(const struct line *first, enum varying varying, size_t bytes, size_t *ret_tail)
+{
+    bool answer = varying == VARYING_TELLING || first->has_path || is_single(first);
+    *ret_tail = answer ? ANSWER_TAIL : 1;
+    if (varying == VARYING_CONTENT || (answer && bytes < ANSWER_LONG))
+        return SIZE_MAX;
+    return answer ? ANSWER_HEAD : RUN_HEAD;
+}
+
+/* Those lines of a run in which a number is unlike its neighbours' stay. */
 static void leave_out(struct block *b, const uint32_t *next, const struct shape *shape)
 {
     uint32_t at = shape->first;
+    size_t bytes = 0, tail;
     _cleanup_free_ struct varying_line *lines = xcalloc(shape->run, sizeof *lines);
-    for (uint32_t place = 0; place < shape->run; place++, at = next[at])
+    for (uint32_t place = 0; place < shape->run; place++, at = next[at]) {
         lines[place] = (struct varying_line){ .data = b->lines[at].data, .length = b->lines[at].length };
-    if (!varying_is_dull(lines, shape->run))
-        return;
+        bytes += b->lines[at].length + 1;
+    }
+    size_t head = run_ends(&b->lines[shape->first], varying_of(lines, shape->run), bytes, &tail);
     at = shape->first;
-    for (uint32_t place = 0; place + 1 < shape->run; place++, at = next[at])
-        if (place >= RUN_HEAD && !lines[place].odd) {
+    for (size_t place = 0; place + tail < shape->run; place++, at = next[at])
+        if (place >= head && !lines[place].odd) {
             b->lines[at].left_out = true;
             b->lines[at].kind = KIND_REPEATED;
         }
@@ -211,8 +260,7 @@ static void leave_out(struct block *b, const uint32_t *next, const struct shape 
 /* The run that a shape's lines made is over. */
 static void end_run(struct block *b, const uint32_t *next, struct shape *shape)
 {
-    bool paths = shape->run > 0 && b->lines[shape->first].has_path;
-    if (shape->run >= (paths ? RUN_LONG_PATHS : RUN_LONG))
+    if (shape->run >= RUN_LONG)
         leave_out(b, next, shape);
     shape->run = 0;
 }

@@ -16,6 +16,7 @@ struct line {
     uint8_t level;  /* enum line_level */
     bool sure, loose, has_path, columns, solid; /* see struct line_facts */
     bool keep;                                  /* in any case */
+    bool same;                                  /* one of many in a row that are equal byte by byte */
     bool left_out;
 };
 
@@ -35,6 +36,7 @@ struct progress {
 };
 
 /* Decides what is left out. */
+void block_mark_same(struct block *b);
 void block_mark_failures(struct block *b, struct progress *p);
 void block_mark_listings(struct block *b);
 void block_mark_repeated(struct block *b, struct progress *p);

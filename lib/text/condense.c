@@ -29,6 +29,7 @@ static void flush(struct condenser *c, bool last)
     b->last = last;
     if (c->out->length >= c->length)
         c->hopeless = true; /* already too long */
+    block_mark_same(b);
     block_mark_failures(b, &c->progress);
     block_mark_listings(b);
     block_mark_repeated(b, &c->progress);

@@ -1,8 +1,9 @@
 /* Condenses what a command wrote for a reader who pays for each token.
  *
  * Redraws are folded and escape sequences removed (fold.h); passing tests, progress, install and build steps,
- * long listings and lines that differ from their neighbours in counters, times, sizes or paths alone
- * (varying.h) give way to one line that counts them. Whatever tells of a failure stays byte by byte with what
+ * and lines that differ from their neighbours in counters, times or sizes alone (varying.h) give way to one
+ * line that counts them; so does the middle of a long answer: of names, paths, ids and values, which stay
+ * whole while they are short. Whatever tells of a failure stays byte by byte with what
  * belongs to it, and so does any line whose shape is rare in this output; what is recognised stands in
  * rows.c. The last line says what was condensed.
  *
@@ -24,8 +25,8 @@ struct condensed {
 };
 
 /* Binary output is left unchanged. columns: of the command's terminal, 0 = it wrote to a pipe. how says in a
- * few words where the raw bytes are to be had ("exec_id ex-1"). The result is shorter than the raw bytes, or
- * unchanged. */
+ * few words where the raw bytes are to be had ("read events of ex-1"). The result is shorter than the raw
+ * bytes, or unchanged. */
 void condense(const char *raw, size_t length, size_t columns, const char *how, struct condensed *ret);
 void condensed_free(struct condensed *c);
 #define _cleanup_condensed_ __attribute__((cleanup(condensed_free)))

@@ -152,13 +152,21 @@ static bool is_difference(const char *line, size_t length)
     return bar == end;
 }
 
-/* A path, the name of a folder before what it holds, or a name. */
+static bool has_letter(const char *line, size_t length)
+{
+    for (size_t at = 0; at < length; at++)
+        if ((line[at] | 0x20) >= 'a' || (unsigned char)line[at] >= 0x80)
+            return true;
+    return false;
+}
+
+/* A path, the name of a folder before what it holds, or a name; a number alone is none. */
 static enum line_kind single_token(const char *line, size_t length)
 {
     bool slash = memchr(line, '/', length) != NULL;
     if ((slash && length > 1) || (line[length - 1] == ':' && line[0] == '.'))
         return KIND_LISTING;
-    return is_names(line, length) ? KIND_NAME : KIND_PLAIN;
+    return is_names(line, length) && has_letter(line, length) ? KIND_NAME : KIND_PLAIN;
 }
 
 enum line_kind feature_kind(const char *line, size_t length, size_t tokens)

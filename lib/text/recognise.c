@@ -196,6 +196,7 @@ static const char *take_number(struct scan *s, const char *at)
             break;
     }
     shape_add(s, '0');
+    s->alnums += (size_t)(p - at) - 1;
     return p;
 }
 

@@ -156,6 +156,21 @@ const struct pattern_row pattern_rows[] = {
     { NULL, "[ RUN ] *", KIND_PASS, SURE },
     { NULL, "[ OK ] *", KIND_PASS, SURE },
     { NULL, "[-*-] *", KIND_PASS, FAIR },
+    /* uv, poetry, apk, bundler, cargo, go: what was changed, by name and version, is an answer and no step */
+    { NULL, "+ ~==~*", KIND_LISTING, FAIR },
+    { NULL, "- ~==~*", KIND_LISTING, FAIR },
+    { NULL, "~ ~==~*", KIND_LISTING, FAIR },
+    { "installing", "- Installing ~ (~)", KIND_LISTING, FAIR },
+    { "installing", "(#/#) Installing ~ (~)", KIND_LISTING, FAIR },
+    { "installing", "Installing ~ #*", KIND_LISTING, FAIR },
+    { "updating", "- Updating ~ (*", KIND_LISTING, FAIR },
+    { "removing", "- Removing ~ (~)", KIND_LISTING, FAIR },
+    { NULL, "Adding ~ v#*", KIND_LISTING, FAIR },
+    { NULL, "Removing ~ v#*", KIND_LISTING, FAIR },
+    { NULL, "go: added ~ v#*", KIND_LISTING, FAIR },
+    { NULL, "go: upgraded ~ v#*", KIND_LISTING, FAIR },
+    { NULL, "go: downgraded ~ v#*", KIND_LISTING, FAIR },
+    { NULL, "go: removed ~ v#*", KIND_LISTING, FAIR },
     /* apt, dpkg */
     { NULL, "Get:# *", KIND_INSTALL, FAIR },
     { NULL, "Hit:# *", KIND_INSTALL, FAIR },
@@ -192,14 +207,9 @@ const struct pattern_row pattern_rows[] = {
     { NULL, "Found existing installation: *", KIND_INSTALL, FAIR },
     { NULL, "Uninstalling *", KIND_INSTALL, FAIR },
     { NULL, "Successfully uninstalled *", KIND_INSTALL, FAIR },
-    { NULL, "+ ~==~", KIND_INSTALL, SURE },
-    { NULL, "- ~==~", KIND_INSTALL, SURE },
-    /* poetry, bundler, apk, gradle */
-    { "installing", "- Installing ~ (~)", KIND_INSTALL, SURE },
-    { "installing", "(#/#) Installing ~ (~)", KIND_INSTALL, SURE },
+    /* bundler, gradle */
     { NULL, "Using ~ #*", KIND_INSTALL, LOOSE },
     { NULL, "Fetching ~ #*", KIND_INSTALL, LOOSE },
-    { NULL, "Installing ~ #*", KIND_INSTALL, LOOSE },
     { "task", "> Task :~ UP-TO-DATE", KIND_BUILD, SURE },
     { "task", "> Task :~ NO-SOURCE", KIND_BUILD, SURE },
     { "task", "> Task :~", KIND_BUILD, SURE },
@@ -208,15 +218,12 @@ const struct pattern_row pattern_rows[] = {
     { NULL, "Checking ~ v#*", KIND_BUILD, SURE },
     { NULL, "Fresh ~ v#*", KIND_BUILD, SURE },
     { NULL, "Building [*", KIND_PROGRESS, FAIR },
-    { NULL, "Adding ~ v#*", KIND_INSTALL, SURE },
-    { NULL, "Removing ~ v#*", KIND_INSTALL, SURE },
     { NULL, "Locking # packages*", KIND_INSTALL, FAIR },
     { NULL, "Updating *", KIND_INSTALL, LOOSE },
     /* go modules */
     { NULL, "go: downloading *", KIND_INSTALL, SURE },
     { NULL, "go: finding *", KIND_INSTALL, LOOSE },
     { NULL, "go: found ~ in *", KIND_INSTALL, SURE },
-    { NULL, "go: added ~ v#*", KIND_INSTALL, SURE },
     /* npm, yarn, pnpm */
     { "deprecated", "npm warn deprecated *", KIND_DEPRECATION, SURE },
     { "deprecated", "npm WARN deprecated *", KIND_DEPRECATION, SURE },
@@ -277,7 +284,7 @@ const struct pattern_row pattern_rows[] = {
     { "performing", "-- Performing Test *", KIND_BUILD, SURE },
     { "check", "-- Check *", KIND_BUILD, SURE },
     { "detecting", "-- Detecting *", KIND_BUILD, SURE },
-    /* archives, copies */
+    /* archives, copies: entries that are steps, told by SURE from those that are an answer */
     { NULL, "adding: ~ (*)", KIND_LISTING, SURE },
     { NULL, "inflating: *", KIND_LISTING, SURE },
     { NULL, "extracting: *", KIND_LISTING, SURE },

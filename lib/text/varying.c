@@ -4,6 +4,7 @@
 
 #include "lib/text/recognise.h"
 
+#include <stdint.h>
 #include <string.h>
 
 enum {
@@ -11,6 +12,14 @@ enum {
     UNIT_MAX = 7, /* letters */
     STEADY = 8,   /* of so many steps all but one go the same way */
     MAJORITY = 4, /* of so many lines all but one have the same */
+    SELDOM = 4,   /* a number moves at no more than one of so many lines */
+};
+
+/* What a number looks like. */
+enum field_form {
+    FORM_COUNT, /* 12  1,024  192.168.1.7 */
+    FORM_VALUE, /* 0.9902 */
+    FORM_TIME,  /* 10:30:00  2026-11-30, and a value that begins the line: [   12.345] */
 };
 
 /* A number with what belongs to it: 1,024  10:30:00.25  2026-11-30T10:30:00  1.2.3  12ms */
@@ -18,11 +27,14 @@ struct field {
     const char *begin, *end;
     bool hash;    /* hexadecimal, with letters before its digits */
     bool measure; /* a unit follows */
+    bool leads;   /* nothing but a bracket stands before it */
 };
 
 struct column {
     struct field last, candidate; /* candidate: Boyer and Moore's, of the majority */
-    size_t votes, ups, downs, measures, hashes, same;
+    size_t votes, ups, downs, measures, hashes, values, times, same;
+    uint64_t step; /* between the last two that differ */
+    size_t even;   /* steps as large as the one before */
 };
 
 static bool is_digit(char c)
@@ -151,6 +163,13 @@ static size_t take_token(const char *at, const char *end, const char *line_end, 
     return count;
 }
 
+static bool is_lead(const char *line, const char *number)
+{
+    while (line < number && strchr(" \t[(", *line) != NULL && *line != '\0')
+        line++;
+    return line == number;
+}
+
 static size_t take_line(const struct varying_line *line, struct field fields[static VARYING_FIELDS])
 {
     const char *at = line->data, *end = at + line->length;
@@ -163,6 +182,8 @@ static size_t take_line(const struct varying_line *line, struct field fields[sta
             count = take_token(at, stop, end, fields, count);
         at = stop + (stop < end);
     }
+    if (count > 0)
+        fields[0].leads = is_lead(line->data, fields[0].begin);
     return count;
 }
 
@@ -203,23 +224,77 @@ static int compare(const struct field *a, const struct field *b)
     return (p < a->end) - (q < b->end);
 }
 
+static size_t count_bytes(const struct field *f, char byte)
+{
+    size_t count = 0;
+    for (const char *p = f->begin; p < f->end; p++)
+        count += *p == byte;
+    return count;
+}
+
+static enum field_form form_of(const struct field *f)
+{
+    size_t dots = count_bytes(f, '.');
+    if (count_bytes(f, ':') > 0 || count_bytes(f, '-') > 1)
+        return FORM_TIME;
+    if (dots != 1)
+        return FORM_COUNT;
+    return f->leads ? FORM_TIME : FORM_VALUE;
+}
+
+/* Of its last group: that is what counts on in an address. Wraps around where it is long. */
+static uint64_t value_of(const struct field *f)
+{
+    uint64_t value = 0;
+    for (const char *p = f->begin; p < f->end; p++)
+        if (is_digit(*p))
+            value = value * 10 + (uint64_t)(*p - '0');
+        else if (*p != ',')
+            value = 0;
+    return value;
+}
+
 static void column_add(struct column *c, const struct field *f, bool first)
 {
     int order = first ? 0 : compare(&c->last, f);
+    enum field_form form = form_of(f);
+    if (order != 0) {
+        uint64_t step = value_of(f) - value_of(&c->last);
+        c->even += c->ups + c->downs > 0 && step == c->step;
+        c->step = step;
+    }
     c->ups += order < 0;
     c->downs += order > 0;
     c->measures += f->measure;
     c->hashes += f->hash;
+    c->values += form == FORM_VALUE;
+    c->times += form == FORM_TIME;
     c->last = *f;
     if (c->votes == 0)
         c->candidate = *f;
     c->votes += is_same(&c->candidate, f) ? 1 : (size_t)-1;
 }
 
-static bool is_dull(const struct column *c, size_t count)
+static bool moves_seldom(const struct column *c, size_t count)
+{
+    return (c->ups + c->downs) * SELDOM <= count;
+}
+
+/* log: times stand beside it; then what something took is told by the way, else it is what was measured. */
+static enum varying column_varying(const struct column *c, size_t count, bool log)
 {
     size_t steps = c->ups + c->downs, back = c->ups < c->downs ? c->ups : c->downs;
-    return c->measures == count || c->hashes == count || back * STEADY <= steps;
+    bool steady = back * STEADY <= steps;
+    if (c->measures == count)
+        return log || steady ? VARYING_DULL : VARYING_TELLING;
+    if (c->hashes == count)
+        return VARYING_TELLING;
+    if (!steady)
+        return VARYING_CONTENT;
+    if (c->times == count || moves_seldom(c, count))
+        return VARYING_DULL;
+    /* A counter takes steps of one size; what only happens to be sorted does not. */
+    return c->values == 0 && c->even * 2 + 1 >= steps ? VARYING_DULL : VARYING_TELLING;
 }
 
 static bool is_majority(const struct column *c, size_t count)
@@ -252,20 +327,41 @@ static void count_same(const struct varying_line *lines, size_t count, struct co
             columns[n - 1].same += is_same(&columns[n - 1].candidate, &fields[n - 1]);
 }
 
-bool varying_is_dull(struct varying_line *lines, size_t count)
+/* A line that stands out: by a number of its own, or the first with another one than before. */
+static void mark_odd(struct varying_line *lines, size_t count, const struct column *columns)
+{
+    struct field fields[VARYING_FIELDS], before[VARYING_FIELDS];
+    for (size_t at = 0; at < count; at++) {
+        size_t width = take_line(&lines[at], fields);
+        for (size_t i = 0; i < width; i++) {
+            const struct column *c = &columns[i];
+            bool steady = c->measures == count || c->hashes == count;
+            bool odd = is_majority(c, count)
+                           ? !is_same(&c->candidate, &fields[i])
+                           : at > 0 && !steady && moves_seldom(c, count) && !is_same(&before[i], &fields[i]);
+            lines[at].odd = lines[at].odd || odd;
+        }
+        memcpy(before, fields, width * sizeof *fields);
+    }
+}
+
+enum varying varying_of(struct varying_line *lines, size_t count)
 {
     struct column columns[VARYING_FIELDS] = { 0 };
-    struct field fields[VARYING_FIELDS];
+    enum varying worst = VARYING_DULL;
     size_t width = read_columns(lines, count, columns);
+    bool log = false;
     if (width == VARYING_FIELDS)
-        return false;
-    count_same(lines, count, columns);
+        return VARYING_CONTENT;
     for (size_t i = 0; i < width; i++)
-        if (!is_majority(&columns[i], count) && !is_dull(&columns[i], count))
-            return false;
-    for (size_t at = 0; at < count; at++)
-        for (size_t n = take_line(&lines[at], fields); n > 0; n--)
-            lines[at].odd = lines[at].odd || (is_majority(&columns[n - 1], count) &&
-                                              !is_same(&columns[n - 1].candidate, &fields[n - 1]));
-    return true;
+        log = log || columns[i].times == count;
+    count_same(lines, count, columns);
+    for (size_t i = 0; i < width; i++) {
+        enum varying one =
+            is_majority(&columns[i], count) ? VARYING_DULL : column_varying(&columns[i], count, log);
+        worst = one > worst ? one : worst;
+    }
+    if (worst < VARYING_CONTENT)
+        mark_odd(lines, count, columns);
+    return worst;
 }

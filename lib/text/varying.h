@@ -1,5 +1,5 @@
-/* What varies among lines of one shape, and whether a reader misses it: a counter, a time, a size or a hash
- * says nothing that its neighbours do not; a price, a port or a status does. */
+/* What varies among lines of one shape, and whether a reader misses it: a counter, a time or a size says
+ * nothing that its neighbours do not; a price, a port, a loss or a status does. */
 #ifndef TEXT_VARYING_H
 #define TEXT_VARYING_H
 
@@ -11,10 +11,18 @@ enum { VARYING_FIELDS = 24 /* numbers in a line; one with more is data */ };
 struct varying_line {
     const char *data;
     size_t length;
-    bool odd; /* set: a number in it is none of its neighbours', though nearly all of them have the same */
+    bool odd; /* set: a number in it is none of its neighbours', though nearly all of them have the same, or
+               * is another than before, though it seldom moves */
 };
 
-/* false: some number in the lines is content, so none of them may be left out. Paths are not looked at. */
-bool varying_is_dull(struct varying_line *lines, size_t count);
+/* How much a reader misses where lines of one shape are left out. */
+enum varying {
+    VARYING_DULL,    /* nothing: their numbers count on, or are times, sizes and percentages */
+    VARYING_TELLING, /* hashes, values that only rise or only fall: each is news, of many a few will do */
+    VARYING_CONTENT, /* none of them may be left out */
+};
+
+/* Paths are not looked at. */
+enum varying varying_of(struct varying_line *lines, size_t count);
 
 #endif

@@ -1,20 +1,59 @@
 /* Owns: how kept lines and gaps are written. Must not know why a line was left out. */
 #include "lib/text/block.h"
 
-enum { EXTENSIONS = 3, EXTENSION_MAX = 8, SAME_LONG = 3, GAP_GAIN = 24 };
+enum { EXTENSIONS = 3, EXTENSION_MAX = 8, ALIKE = 4, SAME_LONG = 3, GAP_GAIN = 24 };
 
-void tally_write(const size_t counts[KINDS], struct buffer *out)
+/* How many similar lines a gap left out of each shape, in the order in which they came. */
+struct alike {
+    uint32_t shapes[ALIKE];
+    size_t counts[ALIKE], shown; /* ALIKE + 1: there are more */
+};
+
+static void count_alike(struct alike *a, const struct line *line)
+{
+    size_t at = 0;
+    if (line->kind != KIND_REPEATED || a->shown > ALIKE)
+        return;
+    while (at < a->shown && a->shapes[at] != line->shape)
+        at++;
+    if (at == a->shown && ++a->shown > ALIKE)
+        return;
+    a->shapes[at] = line->shape;
+    a->counts[at]++;
+}
+
+/* "28 + 27": lines that are similar to each other have one count. */
+static void write_counts(const struct alike *a, size_t all, struct buffer *out)
+{
+    if (a == NULL || a->shown < 2 || a->shown > ALIKE) {
+        buffer_append_u64(out, all);
+        return;
+    }
+    for (size_t at = 0; at < a->shown; at++) {
+        buffer_append_text(out, at > 0 ? " + " : "");
+        buffer_append_u64(out, a->counts[at]);
+    }
+}
+
+static void write_kinds(const size_t counts[KINDS], const struct alike *alike, struct buffer *out)
 {
     bool any = false;
     for (int kind = 0; kind < KINDS; kind++) {
         if (counts[kind] == 0 || kind == KIND_BLANK)
             continue;
         buffer_append_text(out, any ? ", " : "");
-        buffer_append_u64(out, counts[kind]);
+        write_counts(kind == KIND_REPEATED ? alike : NULL, counts[kind], out);
         buffer_append_char(out, ' ');
         buffer_append_text(out, counts[kind] == 1 ? kind_rows[kind].one : kind_rows[kind].many);
+        if (kind == KIND_REPEATED && alike != NULL && alike->shown > ALIKE)
+            buffer_append_text(out, " of several kinds");
         any = true;
     }
+}
+
+void tally_write(const size_t counts[KINDS], struct buffer *out)
+{
+    write_kinds(counts, NULL, out);
 }
 
 /* The most frequent extensions of what a listing left out. */
@@ -69,12 +108,14 @@ static void write_gap(const struct block *b, size_t begin, size_t end, struct bu
                       struct tally *tally)
 {
     size_t counts[KINDS] = { 0 }, bytes = 0, start = out->length;
+    struct alike alike = { 0 };
     for (size_t at = begin; at < end; at++) {
         counts[b->lines[at].kind]++;
+        count_alike(&alike, &b->lines[at]);
         bytes += b->lines[at].length + 1;
     }
     buffer_append_char(out, '[');
-    tally_write(counts, out);
+    write_kinds(counts, &alike, out);
     if (counts[KIND_LISTING] > 0)
         write_extensions(b, begin, end, out);
     buffer_append_text(out, "]\n");
