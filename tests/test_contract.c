@@ -1,6 +1,7 @@
 /* The contract that was written by hand (tests/cases/contract.json) is contained in the OpenAPI documents and
  * in the MCP tools that the program emits, and the committed documents are those. */
 #include "lib/op/describe.h"
+#include "tests/support/schema.h"
 #include "tests/support/unit.h"
 
 #include <check.h>
@@ -252,6 +253,95 @@ START_TEST(test_complete)
 }
 END_TEST
 
+/* ---- answers ---- */
+
+/* A value of the row: null where it may be, else as plain as can be. */
+static json_t *value_of(const struct field *row);
+
+static json_t *object_of(const struct field *rows)
+{
+    json_t *object = json_object();
+
+    for (const struct field *row = rows; row && row->name; row++)
+        json_object_set_new(object, row->name, value_of(row));
+    return object;
+}
+
+static json_t *value_of(const struct field *row)
+{
+    if (row->nullable)
+        return json_null();
+    switch (row->type) {
+    case FIELD_STRING:
+        return json_string(row->choices ? row->choices[0] : "text");
+    case FIELD_INTEGER:
+        return json_integer(row->has_min ? (json_int_t)row->min : 1);
+    case FIELD_NUMBER:
+        return json_real(row->has_min ? row->min : 0.5);
+    case FIELD_BOOLEAN:
+        return json_true();
+    case FIELD_ARRAY:
+        return row->items ? json_pack("[o]", value_of(row->items)) : json_array();
+    case FIELD_OBJECT:
+        return row->members ? object_of(row->members)
+               : row->items ? json_pack("{s:o}", "name", value_of(row->items))
+                            : json_object();
+    default:
+        return json_integer(1);
+    }
+}
+
+/* What may be null in an answer is null: both documents allow it. */
+START_TEST(test_nulls)
+{
+    for (const struct op *const *op = ops; *op; op++) {
+        _cleanup_error_ struct error err = ERROR_INIT;
+        char why[SCHEMA_WHY_SIZE];
+        json_auto_t *one = object_of((*op)->result), *list = json_pack("[O]", one);
+        ck_assert_msg(field_check_result((*op)->result, one, &err) == 0, "%s: %s", (*op)->id, err.message);
+        ck_assert_msg(schema_allows_answer(*op, false, (*op)->flags & OP_LIST ? list : one, why), "%s%s",
+                      (*op)->id, why);
+    }
+}
+END_TEST
+
+static const struct {
+    const char *schema, *value, *why; /* "" = it fits */
+} judged[] = {
+    { "{}", "null", "" },
+    { "{\"type\":\"string\"}", "null", ": type: null" },
+    { "{\"type\":[\"string\",\"null\"]}", "null", "" },
+    { "{\"type\":\"integer\"}", "1.5", ": type: 1.5" },
+    { "{\"type\":\"number\"}", "1", "" },
+    { "{\"type\":\"boolean\"}", "\"true\"", ": type: \"true\"" },
+    { "{\"enum\":[\"a\",null]}", "null", "" },
+    { "{\"enum\":[\"a\"]}", "\"b\"", ": enum: \"b\"" },
+    { "{\"minLength\":2,\"maxLength\":3}", "\"\u00e9\"", ": minLength: \"\u00e9\"" },
+    { "{\"maxLength\":3}", "null", "" },
+    { "{\"minimum\":2}", "1", ": minimum: 1" },
+    { "{\"maxItems\":1}", "[1,2]", ": maxItems: [1,2]" },
+    { "{\"minProperties\":1}", "{}", ": minProperties: {}" },
+    { "{\"pattern\":\"^a+$\"}", "\"ab\"", ": pattern: \"ab\"" },
+    { "{\"required\":[\"a\"]}", "{}", ".a: missing" },
+    { "{\"properties\":{},\"additionalProperties\":false}", "{\"a\":1}", ".a: not declared" },
+    { "{\"properties\":{},\"additionalProperties\":{\"type\":\"string\"}}", "{\"a\":1}", ".a: type: 1" },
+    { "{\"properties\":{\"a\":{\"items\":{\"type\":\"string\"}}}}", "{\"a\":[\"\",1]}", ".a[1]: type: 1" },
+    { "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\"}]}", "[]", "" },
+    { "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\"}]}", "1", ": type: 1" },
+};
+
+START_TEST(test_judgement)
+{
+    char why[SCHEMA_WHY_SIZE];
+    json_auto_t *schema = json_loads(judged[_i].schema, 0, NULL),
+                *value = json_loads(judged[_i].value, JSON_DECODE_ANY, NULL);
+    bool fits = schema_allows(schema, value, why);
+
+    ck_assert_msg(fits == (*judged[_i].why == '\0'), "%s %s", judged[_i].schema, judged[_i].value);
+    ck_assert_str_eq(why, judged[_i].why);
+}
+END_TEST
+
 static void check_drift(const char *path, const json_t *document)
 {
     json_auto_t *committed = load(path);
@@ -284,6 +374,8 @@ int main(void)
     tcase_add_test(tests, test_contained);
     tcase_add_test(tests, test_complete);
     tcase_add_test(tests, test_drift);
+    tcase_add_test(tests, test_nulls);
+    tcase_add_loop_test(tests, test_judgement, 0, (int)N_ELEMENTS(judged));
     suite_add_tcase(suite, tests);
     return unit_run(suite);
 }

@@ -101,11 +101,10 @@ static bool has_body(const struct op *op)
     return strcmp(op->method, "GET") != 0 && strcmp(op->method, "DELETE") != 0 && !(op->flags & OP_RAW);
 }
 
-/* GPT Actions read one type for each member: "or null" goes, and what is left out is null anyway. */
-static void flatten(json_t *schema)
+/* Of what is sent "or null" goes: what is left out is null anyway. */
+static void send_one_type(json_t *schema)
 {
-    json_t *type = json_object_get(schema, "type"), *member;
-    const char *name;
+    json_t *type = json_object_get(schema, "type"), *member, *either;
     size_t index;
 
     if (json_is_array(type))
@@ -115,33 +114,55 @@ static void flatten(json_t *schema)
     json_array_foreach(json_object_get(schema, "enum"), index, member)
         if (json_is_null(member))
             json_array_remove(json_object_get(schema, "enum"), index--);
-    member = json_array_get(json_object_get(schema, "anyOf"), 0);
-    if (member) {
-        json_object_update_missing(schema, member);
-        json_object_del(schema, "anyOf");
-        flatten(schema);
-    }
-    json_object_foreach(json_object_get(schema, "properties"), name, member)
-        flatten(member);
-    member = json_object_get(schema, "items");
-    if (json_is_object(member))
-        flatten(member);
-    member = json_object_get(schema, "additionalProperties");
-    if (json_is_object(member))
-        flatten(member);
+    either = json_array_get(json_object_get(schema, "anyOf"), 0);
+    if (!either)
+        return;
+    json_object_update_missing(schema, either);
+    json_object_del(schema, "anyOf");
+    send_one_type(schema);
 }
 
-static json_t *shaped(json_t *schema, enum document document)
+/* Of an answer nothing is promised that does not hold: what may be null, or of two types, has none. */
+static void answer_no_two_types(json_t *schema)
+{
+    if (json_is_array(json_object_get(schema, "type")))
+        json_object_del(schema, "type");
+    json_object_del(schema, "anyOf");
+}
+
+/* GPT Actions read one type for each member at most. */
+static void flatten(json_t *schema, void (*flatten_one)(json_t *schema))
+{
+    static const char *const inner[] = { "items", "additionalProperties" };
+    const char *name;
+    json_t *member;
+
+    flatten_one(schema);
+    json_object_foreach(json_object_get(schema, "properties"), name, member)
+        flatten(member, flatten_one);
+    for (size_t i = 0; i < N_ELEMENTS(inner); i++)
+        if (json_is_object(json_object_get(schema, inner[i])))
+            flatten(json_object_get(schema, inner[i]), flatten_one);
+}
+
+static json_t *sent(json_t *schema, enum document document)
 {
     if (document == DOCUMENT_ACTIONS)
-        flatten(schema);
+        flatten(schema, send_one_type);
+    return schema;
+}
+
+static json_t *answered(json_t *schema, enum document document)
+{
+    if (document == DOCUMENT_ACTIONS)
+        flatten(schema, answer_no_two_types);
     return schema;
 }
 
 static json_t *parameter(const struct op *op, const struct field *row, enum document document)
 {
     bool in_path = op_path_has(op, row->name);
-    json_t *schema = shaped(field_row_schema(row), document);
+    json_t *schema = sent(field_row_schema(row), document);
     json_t *ret = json_pack("{s:s, s:s, s:b}", "name", row->name, "in", in_path ? "path" : "query",
                             "required", in_path || row->required);
 
@@ -205,7 +226,7 @@ static json_t *request_body(const struct op *op, enum document document)
         return NULL;
     }
     return json_pack("{s:b, s:{s:{s:o}}}", "required", needed, "content", "application/json", "schema",
-                     shaped(schema, document));
+                     sent(schema, document));
 }
 
 static json_t *error_schema(void)
@@ -255,7 +276,7 @@ static json_t *answer(const struct op *op, enum document document)
     if (op->flags & OP_RAW && op->flags & OP_READ_ONLY)
         return json_pack("{s:s, s:o}", "description", "The bytes; 206 for a range of them.", "content",
                          bytes());
-    json_t *schema = shaped(field_to_schema(op->result, true), document), *content;
+    json_t *schema = answered(field_to_schema(op->result, true), document), *content;
 
     if (op->flags & OP_LIST)
         schema = json_pack("{s:s, s:o}", "type", "array", "items", schema);

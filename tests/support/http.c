@@ -4,6 +4,7 @@
 #include "tests/support/instance.h"
 #include "tests/support/instance_private.h"
 #include "tests/support/must.h"
+#include "tests/support/schema.h"
 
 #include <curl/curl.h>
 #include <stdarg.h>
@@ -62,18 +63,26 @@ static const struct op *find_op(const char *method, const char *path)
     return NULL;
 }
 
+static void check_documented(const struct op *op, const struct answer *a)
+{
+    char why[SCHEMA_WHY_SIZE];
+    if (op && !schema_allows_answer(op, a->status >= 400, a->json, why))
+        must(false, "%s: the answer is not what the documents say%s: %.300s", op->id, why, a->body);
+}
+
 static void check_declared(const char *method, const char *path, const struct answer *a)
 {
     struct error err = ERROR_INIT;
+    const struct op *op = find_op(method, path);
     if (strcmp(method, "HEAD") == 0)
         return; /* nothing but a head */
     if (a->status >= 400) {
         must(json_is_string(json_object_get(a->json, "error")) &&
                  json_is_string(json_object_get(a->json, "type")),
              "%s %s: %ld without error and type: %.200s", method, path, a->status, a->body);
+        check_documented(op, a);
         return;
     }
-    const struct op *op = find_op(method, path);
     bool is_file = op && op->flags & OP_RAW && op->flags & OP_READ_ONLY;
     if (!op || is_file || a->status != 200 || !a->json)
         return;
@@ -83,6 +92,7 @@ static void check_declared(const char *method, const char *path, const struct an
         if (field_check_result(op->result, value, &err) != 0)
             must(false, "%s: the answer is not what it declares: %s: %.300s", op->id, err.message, a->body);
     }
+    check_documented(op, a);
 }
 
 static struct curl_slist *request_headers(const struct instance *i, const struct http_options *o)
