@@ -46,6 +46,8 @@ static const struct {
     { "numbers in a row", "@", 500 },
     { "values", "~.~", 60 },
     { "values that rise", "&.25", 60 },
+    { "values side by side", "@\t@0\t@5", 60 },
+    { "dates", "2026-11-10 10:@:00", 49 },
     { "settings", "KEY_@=value@", 60 },
     { "ports that rise", "worker @ listens on port &", 60 },
     { "a loss that falls", "epoch @ loss 0.&1 acc 0.&2", 60 },

@@ -21,6 +21,11 @@ enum {
     RUN_HEAD = 2,    /* lines of a long run that stay, and its last one */
 };
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
 static bool kind_is_noise(int kind)
 {
     return kind != KIND_PLAIN && kind != KIND_BLANK && kind != KIND_NAME && kind != KIND_LISTING;
@@ -216,22 +221,26 @@ static bool may_repeat(const struct line *line)
            line->solid && !line->keep && !line->same;
 }
 
-/* No blank stands in it: a name or a value alone. */
-static bool is_single(const struct line *line)
+/* A name, or nothing but values: no blank stands in it, or no letter. */
+static bool is_bare(const struct line *line)
 {
-    size_t at = 0, end = line->length;
-    while (at < end && strchr(" \t", line->data[at]) != NULL)
+    size_t at = 0, end = line->length, blanks = 0, letters = 0;
+    while (at < end && is_blank(line->data[at]))
         at++;
-    while (end > at && strchr(" \t", line->data[end - 1]) != NULL)
+    while (end > at && is_blank(line->data[end - 1]))
         end--;
-    return memchr(line->data + at, ' ', end - at) == NULL && memchr(line->data + at, '\t', end - at) == NULL;
+    for (; at < end; at++) {
+        blanks += is_blank(line->data[at]);
+        letters += (line->data[at] | 0x20) >= 'a' && (line->data[at] | 0x20) <= 'z';
+    }
+    return blanks == 0 || letters == 0;
 }
 
 /* How many lines of a run stay at its beginning and its end; all of them where it is an answer of no great
  * length, or its numbers are content. */
 static size_t run_ends(const struct line *first, enum varying varying, size_t bytes, size_t *ret_tail)
 {
-    bool answer = varying == VARYING_TELLING || first->has_path || is_single(first);
+    bool answer = varying == VARYING_TELLING || first->has_path || is_bare(first);
     *ret_tail = answer ? ANSWER_TAIL : 1;
     if (varying == VARYING_CONTENT || (answer && bytes < ANSWER_LONG))
         return SIZE_MAX;
