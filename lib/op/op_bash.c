@@ -224,8 +224,8 @@ const struct op op_bash = {
     .path = "/workspaces/{workspace_id}/bash",
     .summary = "Run a shell command and show what it wrote, condensed, with its exit code.",
     .description =
-        "Long listings, passing tests, progress and repetition give way to counts (compact false shows "
-        "them), "
+        "Long listings, passing tests, progress and repetition give way to counts (its events keep all of "
+        "it), "
         "and the middle of more than 50 KB is left out. What takes longer than wait_seconds goes on: read on "
         "with {{getRealtimeWorkspaceExecEvents}}. At its timeout it is killed.",
     .params = bash_params,
