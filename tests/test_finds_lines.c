@@ -44,6 +44,19 @@ START_TEST(lines_are_found)
 }
 END_TEST
 
+START_TEST(an_end_of_a_line_is_one_before_a_carriage_return)
+{
+    folder_put_text("f", "foo\r\n\r\na foo\nfoo b$\r\n\nfoo");
+    expect_lines(grep("{s:s}", "pattern", "foo$"), "f:1:foo\nf:3:a foo\nf:6:foo\n");
+    expect_lines(grep("{s:s}", "pattern", "^$"), "f:2:\nf:5:\n");
+    expect_lines(grep("{s:s}", "pattern", "b\\$$"), "f:4:foo b$\n");
+    expect_lines(grep("{s:s, s:b}", "pattern", "b$", "literal", 1), "f:4:foo b$\n");
+    expect_lines(grep("{s:s, s:b}", "pattern", "foo$", "whole_words", 1), "f:1:foo\nf:3:a foo\nf:6:foo\n");
+    expect_lines(grep("{s:s}", "pattern", "foo\\r$"), "f:1:foo\n");
+    expect_lines(grep("{s:s}", "pattern", "[ab]\\s*$"), "");
+}
+END_TEST
+
 START_TEST(what_is_no_pattern_or_place_is_refused)
 {
     ck_assert(strstr(grep_refused("{s:s}", "pattern", "(foo"), "unclosed group") != NULL);
@@ -545,6 +558,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         lines_are_found,
+        an_end_of_a_line_is_one_before_a_carriage_return,
         what_is_no_pattern_or_place_is_refused,
         a_colon_in_a_pattern_is_a_character,
         what_is_left_out_is_asked_for,

@@ -163,6 +163,20 @@ static void take(void *user, const struct ripgrep_message *message)
 
 /* ---- the process ---- */
 
+/* A '$' that stands for the end of a line is meant before "\r\n" too, as lines are shown without it; who
+ * writes of the "\r" in a pattern knows where it is. */
+static bool wants_ends_of_both_kinds(const struct grep *grep)
+{
+    if (file_call_flag(grep->call, "literal") || strstr(grep->pattern, "\\r"))
+        return false;
+    for (const char *at = grep->pattern; *at; at++) {
+        if (*at == '$')
+            return true;
+        at += *at == '\\' && at[1];
+    }
+    return false;
+}
+
 static void add_search(struct grep_arguments *a, const struct grep *grep, char numbers[2][24])
 {
     const struct file_call_context *call = grep->call;
@@ -182,6 +196,8 @@ static void add_search(struct grep_arguments *a, const struct grep *grep, char n
         grep_argument(a, options[i]);
     if (file_call_flag(call, "whole_words"))
         grep_argument(a, "--word-regexp");
+    if (wants_ends_of_both_kinds(grep))
+        grep_argument(a, "--crlf");
 }
 
 static void add_pattern(struct grep_arguments *a, const struct grep *grep)
