@@ -110,10 +110,10 @@ static const struct {
 } long_answers[] = {
     { "src/pkg/module_@.py", "[988 entries: 988 .py]\n", 1000 },
     { "id_%", "[988 entries]\n", 1000 },
-    { "1000@", "[1988 similar lines]\n", 2000 },
+    { "@000", "[1988 similar lines]\n", 2000 },
     { " M src/pkg/module_@.py", "[988 similar lines]\n", 1000 },
     { "container %", "[988 similar lines]\n", 1000 },
-    { "epoch @ loss 0.&1", "[988 similar lines]\n", 1000 },
+    { "epoch @ loss &.1", "[988 similar lines]\n", 1000 },
 };
 
 START_TEST(of_a_long_answer_both_ends_stay)

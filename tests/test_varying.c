@@ -31,7 +31,7 @@ static const struct {
     { "a measure behind a blank", "chunk @ of ~ bytes", NULL, VARYING_TELLING },
     { "hashes", "object a~f~c~dd stored", NULL, VARYING_TELLING },
     { "ports that rise", "worker @ on port &", NULL, VARYING_TELLING },
-    { "a value that rises", "epoch @ acc 0.&", NULL, VARYING_TELLING },
+    { "a value that rises", "epoch @ acc &.5", NULL, VARYING_TELLING },
     { "a value that rises evenly", "epoch @ rate 0.@", NULL, VARYING_TELLING },
     { "addresses that rise", "192.168.1.& up", NULL, VARYING_TELLING },
     { "a port in a path", "GET /p/~ done", NULL, VARYING_DULL },
@@ -69,7 +69,7 @@ START_TEST(numbers_that_are_content_stay)
     char *texts[LINES];
     for (unsigned n = 0; n < LINES; n++) {
         texts[n] = fill(n == ODD && rows[_i].odd ? rows[_i].odd : rows[_i].line, n);
-        lines[n] = (struct varying_line){ texts[n], strlen(texts[n]), false };
+        lines[n] = (struct varying_line){ .data = texts[n], .length = strlen(texts[n]) };
     }
     ck_assert_msg(varying_of(lines, LINES) == rows[_i].varying, "%s: %s", rows[_i].what, texts[0]);
     for (unsigned n = 0; n < LINES; n++) {
@@ -82,20 +82,22 @@ END_TEST
 /* Lines whose numbers cannot be compared, one by one, are content; so is a line full of numbers. */
 START_TEST(what_cannot_be_compared_is_content)
 {
-    struct varying_line uneven[] = { { "a 1,37", 6, false },
-                                     { "a 1,375", 7, false },
-                                     { "a 2,11", 6, false } };
+    struct varying_line uneven[] = { { "a 1,37", 6, 0, false },
+                                     { "a 1,375", 7, 0, false },
+                                     { "a 2,11", 6, 0, false } };
     ck_assert_int_eq(varying_of(uneven, N_ELEMENTS(uneven)), VARYING_CONTENT);
-    struct varying_line growing[] = {
-        { "a 998", 5, false }, { "a 999", 5, false }, { "a 1,000", 7, false }, { "a 1,001", 7, false }
-    };
+    struct varying_line growing[] = { { "a 998", 5, 0, false },
+                                      { "a 999", 5, 0, false },
+                                      { "a 1,000", 7, 0, false },
+                                      { "a 1,001", 7, 0, false } };
     ck_assert_int_eq(varying_of(growing, N_ELEMENTS(growing)), VARYING_DULL);
     _cleanup_buffer_ struct buffer many = BUFFER_INIT;
     for (int i = 0; i <= VARYING_FIELDS; i++)
         buffer_printf(&many, "%d ", i);
-    struct varying_line full[] = { { many.data, many.length, false }, { many.data, many.length, false } };
+    struct varying_line full[] = { { many.data, many.length, 0, false },
+                                   { many.data, many.length, 0, false } };
     ck_assert_int_eq(varying_of(full, N_ELEMENTS(full)), VARYING_CONTENT);
-    struct varying_line edges[] = { { "1,024", 5, false }, { "9", 1, false }, { "", 0, false } };
+    struct varying_line edges[] = { { "1,024", 5, 0, false }, { "9", 1, 0, false }, { "", 0, 0, false } };
     for (size_t i = 0; i < N_ELEMENTS(edges); i++)
         ck_assert_int_eq(varying_of(&edges[i], 1), VARYING_DULL);
 }
@@ -108,7 +110,7 @@ START_TEST(where_a_number_moves_at_last_is_odd)
     char *texts[LINES];
     for (unsigned n = 0; n < LINES; n++) {
         texts[n] = xasprintf("10:00:%02u code %u", n, n < 10 ? 200 : n < 20 ? 404 : 500);
-        lines[n] = (struct varying_line){ texts[n], strlen(texts[n]), false };
+        lines[n] = (struct varying_line){ .data = texts[n], .length = strlen(texts[n]) };
     }
     ck_assert_int_eq(varying_of(lines, LINES), VARYING_DULL);
     for (unsigned n = 0; n < LINES; n++) {

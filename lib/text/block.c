@@ -254,7 +254,8 @@ static void leave_out(struct block *b, const uint32_t *next, const struct shape 
     size_t bytes = 0, tail;
     _cleanup_free_ struct varying_line *lines = xcalloc(shape->run, sizeof *lines);
     for (uint32_t place = 0; place < shape->run; place++, at = next[at]) {
-        lines[place] = (struct varying_line){ .data = b->lines[at].data, .length = b->lines[at].length };
+        lines[place] =
+            (struct varying_line){ .data = b->lines[at].data, .length = b->lines[at].length, .place = at };
         bytes += b->lines[at].length + 1;
     }
     size_t head = run_ends(&b->lines[shape->first], varying_of(lines, shape->run), bytes, &tail);

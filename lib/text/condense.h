@@ -2,10 +2,10 @@
  *
  * Redraws are folded and escape sequences removed (fold.h); passing tests, progress, install and build steps,
  * and lines that differ from their neighbours in counters, times or sizes alone (varying.h) give way to one
- * line that counts them; so does the middle of a long answer: of names, paths, ids and values, which stay
- * whole while they are short. Whatever tells of a failure stays byte by byte with what
- * belongs to it, and so does any line whose shape is rare in this output; what is recognised stands in
- * rows.c. The last line says what was condensed.
+ * line that counts them, all but those that break the pattern of the others (series.h); so does the middle of
+ * a long answer: of names, paths, ids and values, which stay whole while they are short. Whatever tells of a
+ * failure stays byte by byte with what belongs to it, and so does any line whose shape is rare in this
+ * output; what is recognised stands in rows.c. The last line says what was condensed.
  *
  * Pure: the same bytes give the same result. Memory: 20 MiB at most besides the result, however long the
  * input is. */

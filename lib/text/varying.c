@@ -3,6 +3,7 @@
 #include "lib/text/varying.h"
 
 #include "lib/text/recognise.h"
+#include "lib/text/series.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -25,9 +26,9 @@ enum field_form {
 /* A number with what belongs to it: 1,024  10:30:00.25  2026-11-30T10:30:00  1.2.3  12ms */
 struct field {
     const char *begin, *end;
-    bool hash;    /* hexadecimal, with letters before its digits */
-    bool measure; /* a unit follows */
-    bool leads;   /* nothing but a bracket stands before it */
+    bool hash;   /* hexadecimal, with letters before its digits */
+    bool leads;  /* nothing but a bracket stands before it */
+    double unit; /* worth of the one that follows, 0 = none does */
 };
 
 struct column {
@@ -35,6 +36,9 @@ struct column {
     size_t votes, ups, downs, measures, hashes, values, times, same;
     uint64_t step; /* between the last two that differ */
     size_t even;   /* steps as large as the one before */
+    struct series series;
+    size_t length; /* of most hashes */
+    size_t length_votes, lengths;
 };
 
 static bool is_digit(char c)
@@ -57,26 +61,30 @@ static size_t digits(const char *at, const char *end)
 
 /* ---- one number ---- */
 
-static bool is_unit(const char *word, size_t length)
-{
-    static const char *const units[] = { "ns", "us", "ms",    "s",   "sec", "secs", "seconds", "m",   "min",
-                                         "h",  "B",  "bytes", "b",   "kB",  "KB",   "MB",      "GB",  "K",
-                                         "M",  "G",  "KiB",   "MiB", "GiB", "k",    "kb",      "Kbps" };
-    for (size_t at = 0; at < sizeof units / sizeof *units; at++)
-        if (strlen(units[at]) == length && memcmp(units[at], word, length) == 0)
-            return true;
-    return false;
-}
+static const struct {
+    const char *word;
+    double worth;
+} units[] = { { "ns", 1e-9 }, { "us", 1e-6 },   { "ms", 1e-3 }, { "s", 1 },    { "sec", 1 },
+              { "secs", 1 },  { "seconds", 1 }, { "m", 60 },    { "min", 60 }, { "h", 3600 },
+              { "B", 1 },     { "bytes", 1 },   { "b", 1 },     { "kB", 1e3 }, { "KB", 1e3 },
+              { "MB", 1e6 },  { "GB", 1e9 },    { "K", 1e3 },   { "M", 1e6 },  { "G", 1e9 },
+              { "KiB", 1e3 }, { "MiB", 1e6 },   { "GiB", 1e9 }, { "k", 1e3 },  { "kb", 1e3 },
+              { "Kbps", 1e3 } };
 
-/* Directly behind the number, or behind one blank: "%", "ms", " bytes", "kB/s". */
-static bool has_unit(const char *at, const char *end)
+/* Directly behind the number, or behind one blank: "%", "ms", " bytes", "kB/s". Returns its worth, 0 = none.
+ */
+static double unit_at(const char *at, const char *end)
 {
     const char *word = at + (at < end && *at == ' '), *stop = word;
     if (at < end && *at == '%')
-        return true;
+        return 1;
     while (stop < end && is_letter(*stop) && stop - word <= UNIT_MAX)
         stop++;
-    return is_unit(word, (size_t)(stop - word));
+    for (size_t row = 0; stop > word && row < sizeof units / sizeof *units; row++)
+        if (*units[row].word == *word && strlen(units[row].word) == (size_t)(stop - word) &&
+            memcmp(units[row].word, word, (size_t)(stop - word)) == 0)
+            return units[row].worth;
+    return 0;
 }
 
 /* Whether the byte behind so many digits makes one number of them and what follows. */
@@ -106,7 +114,7 @@ static struct field take_number(const char *at, const char *end)
         group = digits(f.end + 1, end);
         f.end += 1 + group;
     }
-    f.measure = has_unit(f.end, end);
+    f.unit = unit_at(f.end, end);
     return f;
 }
 
@@ -254,6 +262,35 @@ static uint64_t value_of(const struct field *f)
     return value;
 }
 
+/* Without commas, and up to a second point. */
+static double amount_of(const struct field *f)
+{
+    static const double enough = 1e250; /* further digits do not count */
+    double amount = 0, place = 1;
+    bool fraction = false;
+    for (const char *p = f->begin; p < f->end && (!fraction || *p != '.'); p++) {
+        fraction = fraction || *p == '.';
+        if (!is_digit(*p) || amount > enough || place > enough)
+            continue;
+        amount = amount * 10 + (*p - '0');
+        place *= fraction ? 10 : 1;
+    }
+    return amount / place * (f->unit > 0 ? f->unit : 1);
+}
+
+/* What counts on takes whole steps. */
+static struct series_number number_of(const struct field *f, size_t at, size_t line)
+{
+    return (struct series_number){ amount_of(f), form_of(f) == FORM_COUNT ? value_of(f) : 0, at, line };
+}
+
+static void column_add_length(struct column *c, size_t length)
+{
+    if (c->length_votes == 0)
+        c->length = length;
+    c->length_votes += length == c->length ? 1 : (size_t)-1;
+}
+
 static void column_add(struct column *c, const struct field *f, bool first)
 {
     int order = first ? 0 : compare(&c->last, f);
@@ -265,7 +302,7 @@ static void column_add(struct column *c, const struct field *f, bool first)
     }
     c->ups += order < 0;
     c->downs += order > 0;
-    c->measures += f->measure;
+    c->measures += f->unit > 0;
     c->hashes += f->hash;
     c->values += form == FORM_VALUE;
     c->times += form == FORM_TIME;
@@ -273,6 +310,10 @@ static void column_add(struct column *c, const struct field *f, bool first)
     if (c->votes == 0)
         c->candidate = *f;
     c->votes += is_same(&c->candidate, f) ? 1 : (size_t)-1;
+    if (f->hash)
+        column_add_length(c, (size_t)(f->end - f->begin));
+    else if (form != FORM_TIME)
+        series_add(&c->series, number_of(f, 0, 0));
 }
 
 static bool moves_seldom(const struct column *c, size_t count)
@@ -319,28 +360,54 @@ static size_t read_columns(const struct varying_line *lines, size_t count, struc
     return width;
 }
 
-static void count_same(const struct varying_line *lines, size_t count, struct column *columns)
+/* Whether its numbers can be told one from another by their amount. */
+static bool has_series(const struct column *c, size_t count)
+{
+    return c->hashes == 0 && c->times == 0 && !is_majority(c, count) && !moves_seldom(c, count);
+}
+
+static void weigh(const struct varying_line *lines, size_t count, struct column *columns)
 {
     struct field fields[VARYING_FIELDS];
-    for (size_t at = 0; at < count; at++)
-        for (size_t n = take_line(&lines[at], fields); n > 0; n--)
-            columns[n - 1].same += is_same(&columns[n - 1].candidate, &fields[n - 1]);
+    size_t width = 0;
+    for (size_t at = 0; at < count; at++) {
+        width = take_line(&lines[at], fields);
+        for (size_t i = 0; i < width; i++) {
+            struct column *c = &columns[i];
+            c->same += is_same(&c->candidate, &fields[i]);
+            c->lengths += (size_t)(fields[i].end - fields[i].begin) == c->length;
+            if (c->hashes == 0 && c->times == 0)
+                series_weigh(&c->series, number_of(&fields[i], at, 0));
+        }
+    }
+    for (size_t i = 0; i < width; i++)
+        if (has_series(&columns[i], count))
+            series_settle(&columns[i].series);
+}
+
+/* before: the line's before it; NULL = it is the first. */
+static bool is_odd(struct column *c, const struct field *f, const struct field *before, size_t at,
+                   size_t line, size_t count)
+{
+    if (is_majority(c, count))
+        return !is_same(&c->candidate, f);
+    if (c->hashes == count)
+        return series_is_few(count - c->lengths, count) && (size_t)(f->end - f->begin) != c->length;
+    if (has_series(c, count))
+        return series_is_odd(&c->series, number_of(f, at, line));
+    return at > 0 && c->measures < count && moves_seldom(c, count) && !is_same(before, f);
 }
 
 /* A line that stands out: by a number of its own, or the first with another one than before. */
-static void mark_odd(struct varying_line *lines, size_t count, const struct column *columns)
+static void mark_odd(struct varying_line *lines, size_t count, struct column *columns)
 {
     struct field fields[VARYING_FIELDS], before[VARYING_FIELDS];
     for (size_t at = 0; at < count; at++) {
         size_t width = take_line(&lines[at], fields);
-        for (size_t i = 0; i < width; i++) {
-            const struct column *c = &columns[i];
-            bool steady = c->measures == count || c->hashes == count;
-            bool odd = is_majority(c, count)
-                           ? !is_same(&c->candidate, &fields[i])
-                           : at > 0 && !steady && moves_seldom(c, count) && !is_same(&before[i], &fields[i]);
-            lines[at].odd = lines[at].odd || odd;
-        }
+        for (size_t i = 0; i < width; i++)
+            lines[at].odd =
+                is_odd(&columns[i], &fields[i], at > 0 ? &before[i] : NULL, at, lines[at].place, count) ||
+                lines[at].odd;
         memcpy(before, fields, width * sizeof *fields);
     }
 }
@@ -355,7 +422,7 @@ enum varying varying_of(struct varying_line *lines, size_t count)
         return VARYING_CONTENT;
     for (size_t i = 0; i < width; i++)
         log = log || columns[i].times == count;
-    count_same(lines, count, columns);
+    weigh(lines, count, columns);
     for (size_t i = 0; i < width; i++) {
         enum varying one =
             is_majority(&columns[i], count) ? VARYING_DULL : column_varying(&columns[i], count, log);

@@ -11,8 +11,8 @@ enum { VARYING_FIELDS = 24 /* numbers in a line; one with more is data */ };
 struct varying_line {
     const char *data;
     size_t length;
-    bool odd; /* set: a number in it is none of its neighbours', though nearly all of them have the same, or
-               * is another than before, though it seldom moves */
+    size_t place; /* among all lines */
+    bool odd;     /* set: a number in it breaks the pattern of its column */
 };
 
 /* How much a reader misses where lines of one shape are left out. */
