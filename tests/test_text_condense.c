@@ -57,6 +57,12 @@ static const struct {
     { "Processing triggers for pkg@ (1.0) ...", "Processing triggers for libc-bin: failed: exit status 1" },
     { "Setting up pkg@ (1.0) ...", "Setting up foo (1.0) ... chown: invalid user: foo" },
     { "Collecting pkg@==1.0", "Collecting foo==9 ERROR: Could not find a version" },
+    { "Get:@ http://x bookworm/main amd64 p@ amd64 1.0 [12 kB]",
+      "Ign:33 http://x bookworm/main amd64 p33 amd64" },
+    { "ok @ - t@", "ok 34 - t33 # TODO broken" },
+    { "ok @ - t@", "ok 34 - t33 # SKIP no floats here" },
+    { "test t@ ... ok", "test t33 ... ignored" },
+    { "tests/test_@.py .......... [ @%]", "tests/test_33.py .....x.... [ 33%]" },
     { "test_@ (t.T) ... ok", "ERROR:root:could not connect to database ... ok" },
 };
 
@@ -69,6 +75,23 @@ START_TEST(a_step_that_went_wrong_stays)
     add_times(&raw, steps[_i].step, 40);
     const char *text = text_condense(&raw, &c);
     ck_assert_msg(!c.unchanged && strstr(text, steps[_i].wrong), "%s", text);
+}
+END_TEST
+
+/* Few are news; of many the first ones are enough. */
+START_TEST(many_skipped_tests_are_counted_apart)
+{
+    _cleanup_buffer_ struct buffer raw = BUFFER_INIT, wanted = BUFFER_INIT;
+    _cleanup_condensed_ struct condensed c = { 0 };
+    add_times(&raw, "test a@ ... ok", 40);
+    add_times(&raw, "test b@ ... ignored", 40);
+    add_times(&raw, "test c@ ... ok", 40);
+    buffer_append_text(&raw, "test result: ok\n");
+    buffer_append_text(&wanted, "test a0 ... ok\n[39 passing-test lines]\n");
+    add_times(&wanted, "test b@ ... ignored", 10);
+    buffer_append_text(&wanted, "[40 passing-test lines, 30 lines of skipped tests]\ntest result: ok\n");
+    const char *text = text_condense(&raw, &c);
+    ck_assert_msg(strncmp(text, buffer_text(&wanted), wanted.length) == 0, "%s", text);
 }
 END_TEST
 
@@ -206,11 +229,17 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = { passing_tests_are_counted,          steps_that_end_well_are_no_tests,
-                                   repeated_lines_are_counted,         short_listings_and_code_stay,
-                                   failures_are_never_counted,         short_runs_stay,
-                                   redrawn_counters_are_no_new_errors, binary_output_is_left_unchanged,
-                                   little_is_left_unchanged,           long_outputs_go_block_by_block };
+    const TTest *const tests[] = { passing_tests_are_counted,
+                                   steps_that_end_well_are_no_tests,
+                                   repeated_lines_are_counted,
+                                   short_listings_and_code_stay,
+                                   many_skipped_tests_are_counted_apart,
+                                   failures_are_never_counted,
+                                   short_runs_stay,
+                                   redrawn_counters_are_no_new_errors,
+                                   binary_output_is_left_unchanged,
+                                   little_is_left_unchanged,
+                                   long_outputs_go_block_by_block };
     Suite *s = suite_create("text_condense");
     TCase *c = tcase_create("text_condense");
     tcase_set_timeout(c, 240);

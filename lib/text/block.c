@@ -14,6 +14,7 @@ enum {
     ANSWER_HEAD = 10, /* lines of a longer one that stay */
     ANSWER_TAIL = 2,
     STEPS_LONG = 40, /* fewer entries that are steps (inflating: x) stay whole */
+    SKIPS = 10,      /* lines of skipped tests that stay: few are news */
     BRIDGE = 12,     /* lines of a failure that do not end it */
     NEAR = 6,        /* lines between two that make one run */
     RUN_LONG = 6,    /* a shorter run stays whole */
@@ -301,6 +302,8 @@ void block_mark_repeated(struct block *b, struct progress *p)
 
 static bool is_noise(const struct line *line, struct progress *p)
 {
+    if (line->kind == KIND_SKIP && line->sure)
+        return p->skips++ >= SKIPS;
     if (!kind_is_noise(line->kind) || line->sure || line->kind == KIND_REPEATED)
         return kind_is_noise(line->kind);
     bool rare = line->shape == SHAPE_NONE || shapes_at(p->shapes, line->shape)->total < COMMON;

@@ -32,6 +32,7 @@ struct progress {
     const struct section_row *section; /* everything stays until it ends */
     size_t context_left;               /* lines that may still belong to a failure */
     bool indented_only;                /* only those that are indented, or closing */
+    size_t skips;                      /* lines of skipped tests so far */
     bool difference;                   /* lines of a diff: content, all of which stays */
 };
 

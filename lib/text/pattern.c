@@ -18,7 +18,7 @@ static bool is_dot(char c)
 
 static bool is_special(char c)
 {
-    return c == '*' || c == '~' || c == '#' || c == '^' || c == '!' || c == ' ';
+    return c == '*' || c == '~' || c == '#' || c == '^' || c == '!' || c == '$' || c == ' ';
 }
 
 static size_t failed_dots(const char *at, const char *end)
@@ -28,6 +28,15 @@ static size_t failed_dots(const char *at, const char *end)
     for (; p < end && (is_dot(*p) || *p == 'F' || *p == 'E'); p++)
         failed = failed || !is_dot(*p);
     return failed ? (size_t)(p - at) : 0;
+}
+
+static size_t skipped_dots(const char *at, const char *end)
+{
+    const char *p = at;
+    bool skipped = false;
+    for (; p < end && is_dot(*p); p++)
+        skipped = skipped || *p != '.';
+    return skipped ? (size_t)(p - at) : 0;
 }
 
 static size_t number(const char *at, const char *end)
@@ -54,6 +63,8 @@ static size_t piece(char kind, const char *at, const char *end)
         return number(at, end);
     case '!':
         return failed_dots(at, end);
+    case '$':
+        return skipped_dots(at, end);
     case '^':
         while (p < end && is_dot(*p))
             p++;

@@ -353,7 +353,8 @@ void recognise(const struct recogniser *r, const char *line, size_t length, stru
     if (row == NULL && ret->kind == KIND_PROGRESS && s.words >= TALKATIVE)
         ret->kind = KIND_PLAIN; /* a sentence was written over what is left of a bar */
     /* Names of tests may say what they like; a step that tells of a failure had one. */
-    bool failed = ret->level == LEVEL_FAILURE && (ret->kind != KIND_PASS || s.loud);
+    bool test = ret->kind == KIND_PASS || ret->kind == KIND_SKIP;
+    bool failed = ret->level == LEVEL_FAILURE && (!test || s.loud);
     ret->sure = row != NULL && row->trust == SURE && !failed;
     ret->loose = row != NULL && row->trust == LOOSE;
     if (ret->kind == KIND_FAILURE) {

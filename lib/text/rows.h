@@ -17,6 +17,7 @@ enum line_kind {
     KIND_PLAIN,
     KIND_BLANK,
     KIND_PASS,
+    KIND_SKIP, /* a test that did not run, or of which no more was expected than that it fails */
     KIND_PROGRESS,
     KIND_INSTALL,
     KIND_BUILD,
