@@ -52,6 +52,16 @@ static const struct {
     { "another version", "pkg@==1.@", "pkg20==0.0.1" },
     { "a number beyond all measure", "sum @ is >", "sum 20 is " DIGITS DIGITS DIGITS DIGITS },
     { "another status", "worker @ answered 200", "worker 20 answered 503" },
+    { "another code, one a line", "200", "503" },
+    { "another truth, one a line", "True", "False" },
+    { "another health", "healthy", "unhealthy" },
+    { "a status behind a path", "/p@,200", "/p20,404" },
+    { "a scheme", "https://example.org/p@", "http://example.org/p20" },
+    { "what is not ready", "pod-@   1/1   Running   0   5d", "pod-20   0/1   Running   0   5d" },
+    { "a mode", "-rw-r--r-- 1 root root > Nov 30 15:42 f@", "-rwsrwxrwx 1 root root 330 Nov 30 15:42 f20" },
+    { "an owner", "-rw-r--r-- 1 ada ada > Nov 30 15:42 f@", "-rw-r--r-- 1 eve ada 8020 Nov 30 15:42 f20" },
+    { "a name among names", "file@", "UNREACHABLE" },
+    { "a name among paths", "src/pkg/module_@.py", "core" },
     { "another truth", "check @ says True", "check 20 says False" },
 };
 static const unsigned sizes[] = { 40, 400, 4000 };
@@ -61,12 +71,12 @@ START_TEST(a_line_that_breaks_the_pattern_stays)
     for (size_t size = 0; size < N_ELEMENTS(sizes); size++) {
         _cleanup_buffer_ struct buffer raw = BUFFER_INIT;
         _cleanup_condensed_ struct condensed c = { 0 };
-        _cleanup_free_ char *between = xasprintf("]\n%s\n[", rows[_i].odd);
+        _cleanup_free_ char *wanted = xasprintf("\n%s\n", rows[_i].odd);
         uint64_t state = 4711;
         for (unsigned n = 0; n < sizes[size]; n++)
             add_line(&raw, n == ODD ? rows[_i].odd : rows[_i].form, n, &state);
         const char *text = text_condense(&raw, &c);
-        bool stays = c.unchanged ? sizes[size] <= 400 : strstr(text, between) != NULL && c.lines_after <= 25;
+        bool stays = c.unchanged ? sizes[size] <= 400 : strstr(text, wanted) != NULL && c.lines_after <= 25;
         ck_assert_msg(stays, "%s, %u lines:\n%s", rows[_i].what, sizes[size], text);
     }
 }
@@ -108,6 +118,18 @@ START_TEST(a_pattern_that_holds_shows_nothing)
 }
 END_TEST
 
+START_TEST(the_branches_of_a_tree_are_no_pattern)
+{
+    _cleanup_buffer_ struct buffer raw = BUFFER_INIT;
+    _cleanup_condensed_ struct condensed c = { 0 };
+    for (unsigned n = 0; n < 400; n++)
+        buffer_printf(&raw, "\u2502   %s module_%u.c\n",
+                      n % 50 == 20 ? "\u2514\u2500\u2500" : "\u251c\u2500\u2500", n);
+    const char *text = text_condense(&raw, &c);
+    ck_assert_msg(!c.unchanged && c.lines_after == 13, "%s", text);
+}
+END_TEST
+
 int main(void)
 {
     const struct {
@@ -115,6 +137,7 @@ int main(void)
         size_t rows;
     } tests[] = { { a_line_that_breaks_the_pattern_stays, N_ELEMENTS(rows) },
                   { a_missing_number_is_shown, 1 },
+                  { the_branches_of_a_tree_are_no_pattern, 1 },
                   { a_pattern_that_holds_shows_nothing, N_ELEMENTS(even) } };
     Suite *s = suite_create("text_outliers");
     TCase *c = tcase_create("text_outliers");

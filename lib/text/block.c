@@ -3,6 +3,8 @@
 #include "lib/text/block.h"
 
 #include "lib/text/pattern.h"
+#include "lib/text/series.h"
+#include "lib/text/unlike.h"
 #include "lib/text/varying.h"
 
 enum {
@@ -168,9 +170,38 @@ struct listing {
     size_t end, steps, bytes; /* bytes: of entries that are no steps */
 };
 
-/* All but the first and last lines of a long listing are left out. */
-static void list(struct block *b, size_t begin, const struct listing *found)
+static bool is_rare(const struct line *line, const struct progress *p)
 {
+    return line->shape == SHAPE_NONE || shapes_at(p->shapes, line->shape)->total < COMMON;
+}
+
+/* A name unlike all others, where nearly all others look alike; a mode or an owner that few have. */
+static void mark_unlike(struct block *b, size_t begin, size_t end, const struct progress *p,
+                        struct varying_line *lines)
+{
+    size_t count = 0, rare = 0;
+    for (size_t at = begin; at < end; at++)
+        if (may_be_listed(&b->lines[at]) && b->lines[at].kind != KIND_BLANK) {
+            lines[count++] = (struct varying_line){ .data = b->lines[at].data,
+                                                    .length = b->lines[at].length,
+                                                    .place = at };
+            rare += is_rare(&b->lines[at], p);
+        }
+    unlike_mark(lines, count);
+    bool few = series_is_few(rare, count);
+    while (count-- > 0) {
+        struct line *line = &b->lines[lines[count].place];
+        line->keep = line->keep || lines[count].odd || (few && is_rare(line, p));
+    }
+}
+
+/* All but the first and last lines of a long listing are left out. */
+static void list(struct block *b, size_t begin, const struct listing *found, const struct progress *p)
+{
+    if (found->steps >= STEPS_LONG || found->bytes >= ANSWER_LONG) {
+        _cleanup_free_ struct varying_line *lines = xcalloc(found->end - begin, sizeof *lines);
+        mark_unlike(b, begin, found->end, p, lines);
+    }
     for (size_t at = begin; at < found->end; at++) {
         struct line *line = &b->lines[at];
         bool far = at >= begin + ANSWER_HEAD && at + ANSWER_TAIL < found->end;
@@ -206,12 +237,12 @@ static struct listing find_listing(const struct block *b, size_t begin)
     return found;
 }
 
-void block_mark_listings(struct block *b)
+void block_mark_listings(struct block *b, const struct progress *p)
 {
     size_t begin = 0;
     while (begin < b->count) {
         struct listing found = find_listing(b, begin);
-        list(b, begin, &found);
+        list(b, begin, &found, p);
         begin = found.end > begin ? found.end : begin + 1;
     }
 }
@@ -260,6 +291,8 @@ static void leave_out(struct block *b, const uint32_t *next, const struct shape 
         bytes += b->lines[at].length + 1;
     }
     size_t head = run_ends(&b->lines[shape->first], varying_of(lines, shape->run), bytes, &tail);
+    if (b->lines[shape->first].has_path && head < shape->run)
+        unlike_mark(lines, shape->run);
     at = shape->first;
     for (size_t place = 0; place + tail < shape->run; place++, at = next[at])
         if (place >= head && !lines[place].odd) {
@@ -306,8 +339,7 @@ static bool is_noise(const struct line *line, struct progress *p)
         return p->skips++ >= SKIPS;
     if (!kind_is_noise(line->kind) || line->sure || line->kind == KIND_REPEATED)
         return kind_is_noise(line->kind);
-    bool rare = line->shape == SHAPE_NONE || shapes_at(p->shapes, line->shape)->total < COMMON;
-    return line->level < LEVEL_NOTE && !(line->loose && rare);
+    return line->level < LEVEL_NOTE && !(line->loose && is_rare(line, p));
 }
 
 /* Blank lines go with what stands around them; the first and the last line of the output stay. */

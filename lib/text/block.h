@@ -39,7 +39,7 @@ struct progress {
 /* Decides what is left out. */
 void block_mark_same(struct block *b);
 void block_mark_failures(struct block *b, struct progress *p);
-void block_mark_listings(struct block *b);
+void block_mark_listings(struct block *b, const struct progress *p);
 void block_mark_repeated(struct block *b, struct progress *p);
 void block_choose(struct block *b, struct progress *p);
 

@@ -31,7 +31,7 @@ static void flush(struct condenser *c, bool last)
         c->hopeless = true; /* already too long */
     block_mark_same(b);
     block_mark_failures(b, &c->progress);
-    block_mark_listings(b);
+    block_mark_listings(b, &c->progress);
     block_mark_repeated(b, &c->progress);
     block_choose(b, &c->progress);
     if (!c->hopeless)
