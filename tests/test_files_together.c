@@ -5,7 +5,11 @@
 #include "tests/support/unit.h"
 
 #include <check.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 enum { AT_ONCE = 8, ROUNDS = 20, LENGTH = 15 };
 
@@ -257,6 +261,68 @@ START_TEST(what_changes_is_removed)
 }
 END_TEST
 
+/* Writes the file anew in its place, each time with another letter, until it is killed. */
+static pid_t rewrite_for_ever(size_t size, unsigned pause_us)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    _cleanup_free_ char *bytes = xmalloc(size);
+    int fd = openat(folder_fd, "f", O_WRONLY | O_CLOEXEC);
+    for (int i = 0;; i++) {
+        memset(bytes, 'a' + i % 26, size);
+        if (pwrite(fd, bytes, size, 0) != (ssize_t)size)
+            _exit(1);
+        usleep(pause_us);
+    }
+}
+
+/* 1 = bytes came whole, and are those that the tag names. */
+static int download_once(void)
+{
+    struct peer_exec *call = file_begin(file_message("download", "{s:s}", "path", "f"));
+    const json_t *reply = file_finish(call);
+    ck_assert(peer_until(peer, call->closed, 20000));
+    if (json_object_get(reply, "error")) {
+        ck_assert_int_eq(code_of(call), ERROR_CONFLICT);
+        return 0;
+    }
+    const json_t *ret = json_object_get(reply, "ret");
+    if (call->broken)
+        return 0;
+    struct sha256 hash;
+    char text[SHA256_TEXT_SIZE];
+    sha256_begin(&hash);
+    sha256_add(&hash, call->out[1].data, call->out[1].length);
+    sha256_end(&hash, text);
+    ck_assert_str_eq(ret_text(ret, "tag"), text);
+    ck_assert_int_eq(ret_number(ret, "length"), (long long)call->out[1].length);
+    return 1;
+}
+
+static void read_beside_a_writer(size_t size, unsigned pause_us, int least)
+{
+    _cleanup_free_ char *bytes = xcalloc(1, size);
+    int whole = 0, status;
+    folder_put("f", bytes, size);
+    pid_t pid = rewrite_for_ever(size, pause_us);
+    for (int64_t until = clock_boottime_ms() + 4000; clock_boottime_ms() < until;)
+        whole += download_once();
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    printf("%zu bytes: %d came whole\n", size, whole);
+    ck_assert_int_ge(whole, least);
+}
+
+START_TEST(bytes_that_came_whole_are_those_that_the_tag_names)
+{
+    read_beside_a_writer(4096, 2000, 10);
+    read_beside_a_writer(200000, 10000, 10);
+    read_beside_a_writer(3000000, 60000, 0);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -267,6 +333,7 @@ int main(void)
         no_command_holds_a_turn,
         no_change_meanwhile_is_our_fault,
         what_changes_is_removed,
+        bytes_that_came_whole_are_those_that_the_tag_names,
     };
     return unit_run_tests("files together", tests, N_ELEMENTS(tests), files_set_up, files_tear_down, 120);
 }

@@ -43,6 +43,14 @@ void tag_begin(struct file_tag *tag, int fd, const struct stat *stat)
                  (unsigned long long)stat->st_ctim.tv_sec, (unsigned long)stat->st_ctim.tv_nsec);
 }
 
+void tag_set_content(struct file_tag *tag, const void *data, size_t length)
+{
+    struct sha256 hash;
+    sha256_begin(&hash);
+    sha256_add(&hash, data, length);
+    sha256_end(&hash, tag->hash);
+}
+
 static int find_hash(struct file_tag *tag, struct error *err)
 {
     return tag->hash[0] || tag->is_huge ? 0 : content_hash(tag->fd, tag->hash, NULL, err);
@@ -53,6 +61,11 @@ const char *tag_text(struct file_tag *tag, struct error *err)
     if (tag->is_large && tag->stamp[0])
         return tag->stamp;
     return find_hash(tag, err) < 0 ? NULL : tag->hash;
+}
+
+bool tag_is_hash(const struct file_tag *tag)
+{
+    return !(tag->is_large && tag->stamp[0]) && tag->hash[0];
 }
 
 static int is_this(struct file_tag *tag, const char *text, size_t length, struct error *err)

@@ -25,8 +25,12 @@ bool tag_same_file(const struct stat *a, const struct stat *b);
 bool tag_has_rested(const struct stat *stat);
 
 void tag_begin(struct file_tag *tag, int fd, const struct stat *stat);
+/* Its content is this: what is sent then has the tag that was told, whatever becomes of the file. */
+void tag_set_content(struct file_tag *tag, const void *data, size_t length);
 /* The tag without its quotes, valid as long as tag; "" = it has none now, NULL = err. */
 const char *tag_text(struct file_tag *tag, struct error *err);
+/* Is the tag's text the hash of the content? Once tag_text() was asked. */
+bool tag_is_hash(const struct file_tag *tag);
 /* Does the value of a condition name this file? "*", or tags with commas between; one without quotes is taken
  * too. weak: W/ may stand before it (If-None-Match), else such a tag names nothing (RFC 9110, 8.8.3.2).
  * 1, 0, or -1 = err. */
