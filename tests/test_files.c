@@ -283,6 +283,13 @@ START_TEST(folders_are_made_and_things_moved_and_removed)
                                              "overwrite", 1)),
                        "replaced"));
     folder_expect("a/n/g", "2");
+    for (int i = 0; i < 2; i++) { /* one file of two names, then onto itself */
+        const char *source = i == 0 ? "other" : "a/n/g";
+        ck_assert(i > 0 || linkat(folder_fd, "a/n/g", folder_fd, "other", 0) == 0);
+        file_ask(file_message("move", "{s:s, s:s, s:b}", "source", source, "destination", "a/n/g", "overwrite", 1));
+        ck_assert(!folder_has("other"));
+        folder_expect("a/n/g", "2");
+    }
     file_refused(file_message("move", "{s:s, s:s}", "source", "a", "destination", "a/b/x"), "into itself");
     folder_put_text("f", "3"); /* no cure is named that would fail as well */
     for (int overwrite = 0; overwrite < 2; overwrite++) {

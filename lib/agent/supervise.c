@@ -18,6 +18,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+/* Of commands: they go before what keeps the sandbox. */
+enum { OOM_SCORE = 500, OOM_TRIES = 100, OOM_PAUSE_US = 100 };
+
 static const char *const step_texts[STEP_COUNT] = {
     [STEP_FORK] = "process",      [STEP_LIMITS] = "limits",     [STEP_FILTER] = "system call filter",
     [STEP_TERMINAL] = "terminal", [STEP_DIRECTORY] = "workdir", [STEP_SHELL] = "/bin/bash",
@@ -192,6 +195,14 @@ static void reap_all(int report_fd, pid_t command)
 
 /* All signals that can be blocked are: only KILL and STOP from inside the sandbox can harm it, and the agent
  * handles both. */
+/* This process is closed to all of its user, itself too (PR_SET_DUMPABLE); so is the command, for a moment, after it
+ * has become the shell. */
+static void offer_to_oom_killer(pid_t pid)
+{
+    for (int tries = 0; tries < OOM_TRIES && !process_set_oom_score(pid, OOM_SCORE); tries++)
+        usleep(OOM_PAUSE_US);
+}
+
 static _Noreturn void run_supervisor(const struct launch_rules *rules, const struct launch *launch,
                                      int report_fd)
 {
@@ -213,6 +224,7 @@ static _Noreturn void run_supervisor(const struct launch_rules *rules, const str
         _exit(1);
     }
     send_report(report_fd, (struct report){ .kind = REPORT_STARTED, .pid = pid });
+    offer_to_oom_killer(pid);
     keep_only(report_fd);
     reap_all(0, pid);
     _exit(0);

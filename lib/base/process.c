@@ -51,6 +51,17 @@ static int read_start_time(pid_t pid, uint64_t *ret)
     return 0;
 }
 
+bool process_set_oom_score(pid_t pid, int score)
+{
+    char path[64], text[16];
+    snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)pid);
+    int length = snprintf(text, sizeof text, "%d", score), fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool is_set = fd >= 0 && write(fd, text, (size_t)length) == length;
+    if (fd >= 0)
+        close(fd);
+    return is_set;
+}
+
 int process_identify(pid_t pid, struct process_identity *ret, struct error *err)
 {
     struct process_identity identity = { .pid = pid };

@@ -15,6 +15,9 @@ struct process_identity {
     char boot_id[37];
 };
 
+/* proc_pid_oom_score_adj(5): how soon the kernel ends it where memory is used up, from -1000 (never) to 1000; its
+ * children get the same. Who has no privilege may only raise it. */
+bool process_set_oom_score(pid_t pid, int score);
 int process_identify(pid_t pid, struct process_identity *ret, struct error *err);
 json_t *process_identity_to_json(const struct process_identity *identity);
 int process_identity_from_json(const json_t *json, struct process_identity *ret);

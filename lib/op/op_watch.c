@@ -7,6 +7,7 @@
 #include "lib/wire/change.h"
 
 #define LIST_MAX 64
+#define LOOK_MAX 4096 /* that many records, for those that live */
 
 int watch_not_found(const char *watch_id, struct error *err)
 {
@@ -244,9 +245,43 @@ static bool list_take(struct call *call, json_t *item, size_t *used)
     return true;
 }
 
+/* What cannot be listed whole: the oldest that have ended go, those that live and may be cancelled stay. */
+struct shortlist {
+    struct watch_head heads[2 * LIST_MAX]; /* newest first */
+    size_t count, living;
+};
+
+static void shorten(struct shortlist *list)
+{
+    for (size_t at = list->count; at > 0 && list->count > LIST_MAX; at--) {
+        if (!exec_state_is_terminal(list->heads[at - 1].state))
+            continue;
+        memmove(&list->heads[at - 1], &list->heads[at], (list->count - at) * sizeof *list->heads);
+        list->count--;
+    }
+    list->count = list->count < LIST_MAX ? list->count : LIST_MAX;
+}
+
+static int fill_shortlist(struct events_reader *reader, struct shortlist *ret, struct error *err)
+{
+    uint32_t before = 0;
+    long got = LIST_MAX;
+    for (long looked = 0; got == LIST_MAX && looked < LOOK_MAX && ret->living < LIST_MAX; looked += got) {
+        got = watches_list(reader, before, &ret->heads[ret->count], LIST_MAX, err);
+        if (got < 0)
+            return -1;
+        for (long i = 0; i < got; i++)
+            ret->living += !exec_state_is_terminal(ret->heads[ret->count + (size_t)i].state);
+        before = got > 0 ? ret->heads[ret->count + (size_t)got - 1].stream : 0;
+        ret->count += (size_t)got;
+        shorten(ret);
+    }
+    return 0;
+}
+
 static int list_run(struct call *call, struct error *err)
 {
-    _cleanup_free_ struct watch_head *heads = xcalloc(LIST_MAX, sizeof *heads);
+    _cleanup_free_ struct shortlist *list = xcalloc(1, sizeof *list);
     _cleanup_error_ struct error problem = ERROR_INIT;
     struct events_reader *reader = call_reader(call, NULL, &problem);
     size_t used = 0;
@@ -257,20 +292,21 @@ static int list_run(struct call *call, struct error *err)
         error_move(err, &problem);
         return OP_FAILED;
     }
-    long count = watches_list(reader, 0, heads, LIST_MAX, err);
-    for (long i = 0; i < count; i++) {
+    if (fill_shortlist(reader, list, err) < 0)
+        return OP_FAILED;
+    for (size_t i = 0; i < list->count; i++) {
         json_auto_t *info = NULL, *item = NULL;
-        if (watches_get_info(reader, heads[i].id, &info, &problem) < 0 && problem.code != ERROR_NOT_FOUND) {
+        if (watches_get_info(reader, list->heads[i].id, &info, &problem) < 0 && problem.code != ERROR_NOT_FOUND) {
             error_move(err, &problem);
             return OP_FAILED;
         }
         if (!info) /* it was pruned since the list was read */
             continue;
-        item = describe(call, &heads[i], info);
+        item = describe(call, &list->heads[i], info);
         if (!list_take(call, item, &used))
             break;
     }
-    return count < 0 ? OP_FAILED : OP_DONE;
+    return OP_DONE;
 }
 
 const struct op op_list_watches = {
@@ -280,7 +316,7 @@ const struct op op_list_watches = {
     .toolset = "watch",
     .method = "GET",
     .path = "/workspaces/{workspace_id}/file-watches",
-    .summary = "List the newest 64 watches of a workspace, living and ended, newest first.",
+    .summary = "List watches of a workspace, newest first: all that live, and the newest that ended, 64 together.",
     .description =
         "Also where the workspace is stopped. Use it to find a watch_id again; events are read with "
         "{{getWorkspaceFileWatchEvents}}.",

@@ -1,5 +1,6 @@
 /* What the local driver promises beyond the contract: memory and CPU are bounded, and nothing stays. */
 #include "lib/base/clock.h"
+#include "lib/base/process.h"
 #include "tests/support/local_case.h"
 #include "tests/support/unit.h"
 
@@ -86,6 +87,19 @@ START_TEST(a_hundred_hogs_are_ended_at_the_limit)
 }
 END_TEST
 
+/* Where memory is used up and its hog is gone already, the kernel takes the next best. */
+START_TEST(commands_go_before_what_keeps_the_sandbox)
+{
+    START(NULL);
+    char wanted[64];
+    const char *text = box_output(&box, "sleep 0.1; sh -c 'cat /proc/self/oom_score_adj /proc/1/oom_score_adj'");
+    bool may_lower = process_set_oom_score(getpid(), -1); /* CAP_SYS_RESOURCE, which not every root has */
+    snprintf(wanted, sizeof wanted, "500\n%d\n", may_lower ? -900 : 0);
+    ck_assert_str_eq(text, wanted);
+    box_end(&box);
+}
+END_TEST
+
 static void small(struct sandbox_spec *spec)
 {
     spec->memory_limit_mib = 256;
@@ -141,6 +155,7 @@ int main(void)
     tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, a_hundred_hogs_are_ended_at_the_limit, 0, BOX_LOCAL);
     tcase_add_loop_test(c, one_hog_is_ended_and_its_neighbour_is_not, 0, BOX_LOCAL);
+    tcase_add_loop_test(c, commands_go_before_what_keeps_the_sandbox, 0, BOX_LOCAL);
     tcase_add_loop_test(c, one_cpu_is_one_cpu, 0, BOX_LOCAL);
     tcase_add_loop_test(c, its_cgroups_go_with_it, 0, BOX_LOCAL);
     suite_add_tcase(s, c);

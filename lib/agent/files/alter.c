@@ -67,10 +67,30 @@ int file_make_directory(struct file_call_context *call, json_t **ret, struct err
 
 /* ---- moving ---- */
 
+static bool is_same_place(const struct place *a, const struct place *b)
+{
+    struct stat folder_a, folder_b;
+    return strcmp(a->name, b->name) == 0 && fstat(a->folder_fd, &folder_a) == 0 &&
+           fstat(b->folder_fd, &folder_b) == 0 && folder_a.st_ino == folder_b.st_ino &&
+           folder_a.st_dev == folder_b.st_dev;
+}
+
+/* rename(2) does nothing where both are names of one file: the one that is moved from has to go. */
+static int leave_one_name(const struct place *from, const struct place *to)
+{
+    struct stat old, new;
+    if (fstatat(from->folder_fd, from->name, &old, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    bool is_one = fstatat(to->folder_fd, to->name, &new, AT_SYMLINK_NOFOLLOW) == 0 &&
+                  old.st_ino == new.st_ino && old.st_dev == new.st_dev && !is_same_place(from, to);
+    return is_one ? unlinkat(from->folder_fd, from->name, 0) : 0;
+}
+
 static int rename_place(const struct place *from, const struct place *to, bool overwrite)
 {
     if (overwrite)
-        return renameat(from->folder_fd, from->name, to->folder_fd, to->name);
+        return renameat(from->folder_fd, from->name, to->folder_fd, to->name) < 0 ? -1
+                                                                                  : leave_one_name(from, to);
     int rc = renameat2(from->folder_fd, from->name, to->folder_fd, to->name, RENAME_NOREPLACE);
     if (rc == 0 || (errno != EINVAL && errno != ENOSYS) || to->exists)
         return rc;

@@ -17,6 +17,8 @@ static const char *limit_of_the_reader(const json_error_t *problem)
         return "a number in it is too large to be read";
     case json_error_stack_overflow:
         return "it is nested too deep to be read";
+    case json_error_null_byte_in_key:
+        return "a name in it has a NUL";
     case json_error_out_of_memory:
         return "there is no memory to read it";
     default:

@@ -22,6 +22,7 @@
 
 #define START_TIMEOUT_MS 10000
 #define END_TIMEOUT_MS   10000
+#define OOM_SCORE        -900 /* of PID 1 and what starts commands */
 
 struct sandbox {
     struct bwrap bwrap;
@@ -102,6 +103,9 @@ static json_t *make_handle(struct sandbox *sandbox, pid_t child, struct error *e
     if (process_identify(sandbox->bwrap.pid, &outer, err) || process_identify(child, &inner, err))
         return NULL;
     sandbox->child_pidfd = process_open(&inner);
+    /* What all commands depend on goes last; for who is not root the difference is that commands go first. */
+    process_set_oom_score(sandbox->bwrap.pid, OOM_SCORE);
+    process_set_oom_score(child, OOM_SCORE);
     json_t *handle = process_identity_to_json(&outer);
     json_object_set_new(handle, "child", process_identity_to_json(&inner));
     json_object_set_new(handle, "cgroup", cgroup_to_json(&sandbox->cgroup));
