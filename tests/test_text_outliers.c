@@ -118,6 +118,18 @@ START_TEST(a_pattern_that_holds_shows_nothing)
 }
 END_TEST
 
+/* A counter within a counter starts again on and on. */
+START_TEST(many_exceptions_are_a_pattern)
+{
+    _cleanup_buffer_ struct buffer raw = BUFFER_INIT;
+    _cleanup_condensed_ struct condensed c = { 0 };
+    for (unsigned n = 0; n < 8000; n++)
+        buffer_printf(&raw, "record %u is row %u\n", n, n % 100);
+    const char *text = text_condense(&raw, &c);
+    ck_assert_msg(!c.unchanged && c.lines_after == 4, "%zu lines:\n%.2000s", c.lines_after, text);
+}
+END_TEST
+
 START_TEST(the_branches_of_a_tree_are_no_pattern)
 {
     _cleanup_buffer_ struct buffer raw = BUFFER_INIT;
@@ -137,6 +149,7 @@ int main(void)
         size_t rows;
     } tests[] = { { a_line_that_breaks_the_pattern_stays, N_ELEMENTS(rows) },
                   { a_missing_number_is_shown, 1 },
+                  { many_exceptions_are_a_pattern, 1 },
                   { the_branches_of_a_tree_are_no_pattern, 1 },
                   { a_pattern_that_holds_shows_nothing, N_ELEMENTS(even) } };
     Suite *s = suite_create("text_outliers");

@@ -5,6 +5,7 @@
 #include <math.h>
 
 enum {
+    MANY = 32,  /* of a column are no exceptions */
     FEW = 20,   /* one of so many, or fewer, is an exception */
     FAR = 10,   /* times the largest of all others */
     STEADY = 8, /* of so many steps all but one go the same way */
@@ -12,14 +13,15 @@ enum {
     LOWEST = 24, /* the first tier begins at 2 to the power of -LOWEST */
 };
 
-static bool are_few(size_t some, size_t all, size_t each)
-{
-    return some > 0 && (some <= each || some * FEW <= all * each);
-}
-
 bool series_is_few(size_t some, size_t all)
 {
-    return are_few(some, all, 1);
+    return some == 1 || (some > 0 && some * FEW <= all);
+}
+
+/* Of numbers those that are many are a pattern of their own. each: how many of them one exception makes. */
+static bool are_few(size_t some, size_t all, size_t each)
+{
+    return some > 0 && some <= MANY && (some <= each || some * FEW <= all * each);
 }
 
 /* ---- tiers ---- */
@@ -33,7 +35,7 @@ static void tiers_add(struct series_tier tiers[static SERIES_TIERS], double amou
     tier->count++;
 }
 
-/* The most that is not far above all others. each: how many of them one exception makes. */
+/* The most that is not far above all others. */
 static double highest(const struct series_tier tiers[static SERIES_TIERS], size_t all, size_t each)
 {
     double above = INFINITY, limit = INFINITY;
@@ -62,7 +64,7 @@ static double lowest(const struct series_tier tiers[static SERIES_TIERS], size_t
             limit = tiers[at].least;
         count += tiers[at].count;
         below = tiers[at].most;
-        if (!series_is_few(count, all))
+        if (!are_few(count, all, 1))
             break;
     }
     return limit;
@@ -100,13 +102,13 @@ void series_settle(struct series *s)
 {
     size_t all = s->ups + s->downs, back = s->ups < s->downs ? s->ups : s->downs;
     size_t unusual = s->numbers - 1 - s->usual;
-    s->zero_is_odd = series_is_few(s->zeros, s->numbers);
+    s->zero_is_odd = are_few(s->zeros, s->numbers, 1);
     s->low = lowest(s->amounts, s->numbers);
     s->high = highest(s->amounts, s->numbers, 1);
     /* What stands out once makes a step there and another one back. */
-    s->counts = s->step != 0 && (unusual <= 2 || unusual * FEW <= s->numbers);
+    s->counts = s->step != 0 && (unusual == 0 || are_few(unusual, s->numbers, 2));
     s->far = back * STEADY <= all ? highest(s->steps, all, 2) : INFINITY;
-    s->direction = back > 0 && !series_is_few(back, all) ? 0 : s->ups > s->downs ? 1 : -1;
+    s->direction = back > 0 && !are_few(back, all, 1) ? 0 : s->ups > s->downs ? 1 : -1;
 }
 
 static bool counts_on(const struct series *s, const struct series_number *from,
