@@ -251,6 +251,46 @@ START_TEST(a_tree_that_changes_is_searched)
 }
 END_TEST
 
+/* d is a folder and a link to the outside by turns, x a file and such a link. */
+static pid_t lead_out(const char *outside)
+{
+    _cleanup_free_ char *secret = xasprintf("%s/f", outside);
+    int fd = open(secret, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    ck_assert_int_eq(write(fd, "a secret needle\n", 16), 16);
+    close(fd);
+    in_workspace("mkdir -p d && echo needle | tee d/f > x");
+    ck_assert_int_eq(symlinkat(outside, folder_fd, "l"), 0);
+    ck_assert_int_eq(symlinkat(secret, folder_fd, "y"), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;)
+            for (int i = 0; i < 2; i++)
+                syscall(SYS_renameat2, folder_fd, i ? "d" : "x", folder_fd, i ? "l" : "y", 2 /* exchanged */);
+    return pid;
+}
+
+/* Nor where so many files come before that ripgrep finds those that are left by itself. */
+START_TEST(a_link_that_is_exchanged_leads_no_search_out)
+{
+    for (int many = 0; many < 2; many++) {
+        char outside[] = "/tmp/finds-outside-XXXXXX";
+        ck_assert_ptr_nonnull(mkdtemp(outside));
+        chmod(outside, 0777);
+        if (many)
+            in_workspace("rm -rf d l x y; mkdir a && cd a && seq 2700 | xargs touch");
+        pid_t pid = lead_out(outside);
+        int64_t found = 0, until = clock_boottime_ms() + 5000;
+        while (clock_boottime_ms() < until) {
+            const json_t *ret = grep("{s:s, s:i}", "pattern", "secret", "context_lines", 1);
+            ck_assert_int_eq(ret_number(ret, "matches"), 0);
+            found += ret_number(grep("{s:s}", "pattern", "needle"), "matches");
+        }
+        end_child(pid);
+        ck_assert_int_gt(found, 0);
+    }
+}
+END_TEST
+
 /* A place that is another thing by now is still a place in the order. */
 START_TEST(a_cursor_outlives_what_it_names)
 {
@@ -304,6 +344,7 @@ int main(void)
         a_large_folder_comes_whole,
         time_is_over_and_nothing_is_lost,
         a_tree_that_changes_is_searched,
+        a_link_that_is_exchanged_leads_no_search_out,
         a_cursor_outlives_what_it_names,
         cursors_of_others_are_refused,
     };

@@ -1,12 +1,34 @@
 /* What is shown of what was found: clipped lines, the order of paths, pages of hits. Nothing here opens a
  * file. */
 #include "lib/agent/search/clip.h"
+#include "lib/agent/search/firsts.h"
 #include "lib/agent/search/hits.h"
 #include "lib/agent/search/order.h"
 #include "tests/support/unit.h"
 
 #include <check.h>
 #include <stdio.h>
+
+/* ---- first names ---- */
+
+START_TEST(test_the_first_names_are_kept)
+{
+    struct firsts *firsts = firsts_new(3);
+    _cleanup_buffer_ struct buffer names = BUFFER_INIT;
+    for (int c = 'z'; c >= 'a'; c--)
+        firsts_add(firsts, (char[]){ '.', '/', (char)c, c % 2 ? '\0' : '/', 'q', '\0' });
+    ck_assert(firsts_take(firsts, &names));
+    ck_assert_uint_eq(names.length, 14);
+    ck_assert_int_eq(memcmp(names.data, "./a\0./b/q\0./c", 14), 0);
+    firsts_add(firsts, "./b.");
+    firsts_add(firsts, "./b/c");
+    names.length = 0;
+    ck_assert(!firsts_take(firsts, &names));
+    ck_assert_uint_eq(names.length, 11);
+    ck_assert_int_eq(memcmp(names.data, "./b/c\0./b.", 11), 0);
+    firsts_free(firsts);
+}
+END_TEST
 
 /* ---- clipped lines ---- */
 
@@ -235,6 +257,7 @@ int main(void)
 {
     Suite *suite = suite_create("search_pages");
     TCase *tests = tcase_create("pages");
+    tcase_add_test(tests, test_the_first_names_are_kept);
     tcase_add_loop_test(tests, test_lines_are_clipped_around_the_match, 0, N_ELEMENTS(clips));
     tcase_add_test(tests, test_no_half_characters_are_shown);
     tcase_add_test(tests, test_paths_are_ordered_folder_by_folder);

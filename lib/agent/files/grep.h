@@ -5,6 +5,7 @@
 
 #include "lib/agent/files/call.h"
 #include "lib/agent/files/rg.h"
+#include "lib/agent/search/firsts.h"
 #include "lib/agent/search/glob.h"
 #include "lib/agent/search/hits.h"
 
@@ -50,10 +51,15 @@ struct grep_list {
     size_t at;
     bool over, broken; /* broken: its end came too early */
     bool whole;        /* it came to its end by itself */
+    bool narrowed;
 };
 int grep_list_begin(struct grep_list *list, struct grep *grep, struct error *err);
 /* The next ones, NUL-ended, "./" in front; at most count and size bytes. None: the end, or the deadline. */
 void grep_list_next(struct grep_list *list, size_t count, size_t size, struct buffer *ret);
+/* From now on it is these, NUL-ended; cut: others come behind them. Takes the names. */
+void grep_list_narrow(struct grep_list *list, struct buffer *names, bool cut);
+/* It is, and what comes next is known. */
+bool grep_list_was_narrowed(const struct grep_list *list);
 bool grep_list_is_at_end(const struct grep_list *list);
 void grep_list_clear(struct grep_list *list);
 
@@ -73,9 +79,9 @@ enum grep_outcome {
  * clock_boottime_ms(). */
 int grep_files(struct grep *grep, const char *const *files, size_t count, int64_t until_ms, struct hits *hits,
                enum grep_outcome *ret, struct error *err);
-/* All files behind this one, which ripgrep finds by itself: faster, but what it has before its end is no
- * beginning. */
-int grep_rest(struct grep *grep, const char *behind, int64_t until_ms, struct hits *hits,
+/* Which files behind this one may have hits, which ripgrep finds by itself: faster, but what it has before
+ * its end is no beginning, and as it goes by names it may have been led anywhere. */
+int grep_rest(struct grep *grep, const char *behind, int64_t until_ms, struct firsts *names,
               enum grep_outcome *ret, struct error *err);
 /* {"path", "path_base64"} of a file, from the workspace on; name: as ripgrep says it. */
 json_t *grep_path(const struct grep *grep, const char *name, size_t length);

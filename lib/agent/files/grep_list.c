@@ -24,7 +24,7 @@ int grep_list_begin(struct grep_list *list, struct grep *grep, struct error *err
     grep_arguments_filter(&a, grep);
     grep_argument(&a, "--");
     grep_argument(&a, "./");
-    int rc = rg_start(&list->rg, grep->call, grep->folder_fd, a.list, err);
+    int rc = rg_start(&list->rg, grep->call, grep->folder_fd, a.list, NULL, err);
     grep_arguments_clear(&a);
     return rc;
 }
@@ -80,6 +80,23 @@ void grep_list_next(struct grep_list *list, size_t count, size_t size, struct bu
         }
         list->at += length;
     }
+}
+
+void grep_list_narrow(struct grep_list *list, struct buffer *names, bool cut)
+{
+    rg_clear(&list->rg);
+    buffer_free(&list->read);
+    list->read = *names;
+    *names = (struct buffer)BUFFER_INIT;
+    list->at = 0;
+    list->over = true;
+    list->whole = !cut;
+    list->narrowed = true;
+}
+
+bool grep_list_was_narrowed(const struct grep_list *list)
+{
+    return list->narrowed && (list->whole || list->at < list->read.length);
 }
 
 bool grep_list_is_at_end(const struct grep_list *list)

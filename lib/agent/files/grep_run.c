@@ -1,5 +1,6 @@
 /* Owns one ripgrep over a list of files: what it is told, what is taken of its answer, which is a stranger's.
  */
+#include "lib/agent/files/beneath.h"
 #include "lib/agent/files/grep.h"
 #include "lib/agent/search/clip.h"
 #include "lib/agent/search/names.h"
@@ -18,10 +19,13 @@
 struct taking {
     struct grep *grep;
     struct hits *hits;
-    bool whole;         /* its last message was read */
-    bool wanted;        /* the file that it is in */
-    const char *behind; /* files up to this path are not wanted; NULL = all are */
+    struct rg_files files;
+    const char *name; /* the file that it is in, as the list says it */
+    bool whole;       /* its last message was read */
     int64_t until_ms;
+    /* Of those that it finds by itself only the names are taken. */
+    struct firsts *names;
+    const char *behind; /* files up to this path are not wanted */
 };
 
 /* ---- lines ---- */
@@ -42,17 +46,13 @@ static size_t path_offset(const char *name, size_t length)
 
 /* Bytes of a line that were not kept, from the file itself, which may be another one by now: they must hold
  * what matched. 0 = they cannot be had. */
-static size_t read_around(const struct grep *grep, struct ripgrep_message *m, uint64_t from, char *to,
+static size_t read_around(const struct taking *t, struct ripgrep_message *m, uint64_t from, char *to,
                           size_t size)
 {
-    struct stat stat;
-    struct path_root folder = { .fd = grep->folder_fd, .path = "/workspace" };
-    _cleanup_place_ struct place place = PLACE_INIT;
-    const char *path = buffer_text(&m->path) + path_offset(m->path.data, m->path.length);
     uint64_t inside = (uint64_t)m->start - from;
-    if (m->offset < 0 || path_find_existing(&folder, path, PATH_EXACT, &place, NULL) < 0)
+    if (m->offset < 0)
         return 0;
-    _cleanup_close_ int fd = path_open_file(&place, path, O_RDONLY, &stat, NULL);
+    _cleanup_close_ int fd = beneath_open(t->grep->folder_fd, t->name);
     ssize_t got = fd < 0 ? -1 : pread(fd, to, size, m->offset + (off_t)from);
     if (got <= 0 || inside >= (uint64_t)got)
         return 0;
@@ -61,7 +61,7 @@ static size_t read_around(const struct grep *grep, struct ripgrep_message *m, ui
 }
 
 /* What is shown of the line: of what was kept, of the file, or at least what matched. */
-static void choose(const struct grep *grep, struct ripgrep_message *m, struct hit *hit, char *space)
+static void choose(const struct taking *t, struct ripgrep_message *m, struct hit *hit, char *space)
 {
     uint64_t length = line_length(m), from, size;
     uint64_t start = m->start > 0 ? (uint64_t)m->start : 0, end = m->end > 0 ? (uint64_t)m->end : 0;
@@ -69,7 +69,7 @@ static void choose(const struct grep *grep, struct ripgrep_message *m, struct hi
     hit->data = m->line.data + from;
     if (from + size > m->line.length) {
         hit->data = space;
-        size = start >= from ? read_around(grep, m, from, space, size) : 0;
+        size = start >= from ? read_around(t, m, from, space, size) : 0;
     }
     if (size == 0 && length > 0) {
         from = start;
@@ -90,7 +90,7 @@ static void take_line(struct taking *t, struct ripgrep_message *m)
                        .matched = m->type == RIPGREP_MATCH,
                        .column = m->start + 1,
                        .count = (int64_t)m->submatches };
-    choose(t->grep, m, &hit, space);
+    choose(t, m, &hit, space);
     hits_add(t->hits, &hit);
 }
 
@@ -113,20 +113,12 @@ json_t *grep_path(const struct grep *grep, const char *name, size_t length)
     return told;
 }
 
-/* Of a list that we made every file is wanted. */
-static bool is_wanted(const struct taking *t, struct ripgrep_message *m, const char *path)
-{
-    return !t->behind || (order_of_paths(path, t->behind) > 0 && grep_wants(t->grep, buffer_text(&m->path)));
-}
-
-static void take_begin(struct taking *t, struct ripgrep_message *m)
+static void take_begin(struct taking *t)
 {
     _cleanup_buffer_ struct buffer path = BUFFER_INIT;
-    append_path(t->grep, m->path.data, m->path.length, &path);
+    append_path(t->grep, t->name, strlen(t->name), &path);
     hits_end(t->hits, false);
-    t->wanted = is_wanted(t, m, buffer_text(&path));
-    if (t->wanted)
-        hits_begin(t->hits, path.data, path.length);
+    hits_begin(t->hits, path.data, path.length);
 }
 
 static void take_end(struct taking *t, const struct ripgrep_message *m)
@@ -134,12 +126,35 @@ static void take_end(struct taking *t, const struct ripgrep_message *m)
     struct grep *grep = t->grep;
     bool binary = m->binary_offset >= 0;
     hits_end(t->hits, !binary);
-    if (!binary || !t->wanted)
+    if (!binary)
         return;
     grep->binary++;
     if (json_array_size(grep->binaries) >= BINARY_TOLD)
         return;
-    json_array_append_new(grep->binaries, grep_path(grep, m->path.data, m->path.length));
+    json_array_append_new(grep->binaries, grep_path(grep, t->name, strlen(t->name)));
+}
+
+static void take_name(struct taking *t, struct ripgrep_message *m)
+{
+    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
+    const char *name = buffer_text(&m->path);
+    append_path(t->grep, name, m->path.length, &path);
+    if ((!t->behind || order_of_paths(buffer_text(&path), t->behind) > 0) && grep_wants(t->grep, name))
+        firsts_add(t->names, name);
+}
+
+static void take_of_file(struct taking *t, struct ripgrep_message *m)
+{
+    size_t index = rg_file_index(&t->files, m->path.data, m->path.length);
+    if (index == RG_FILE_NONE)
+        return;
+    t->name = t->files.names[index];
+    if (m->type == RIPGREP_BEGIN)
+        take_begin(t);
+    else if (m->type == RIPGREP_END)
+        take_end(t, m);
+    else
+        take_line(t, m);
 }
 
 static void take(void *user, const struct ripgrep_message *message)
@@ -148,17 +163,13 @@ static void take(void *user, const struct ripgrep_message *message)
     struct ripgrep_message m = *message;
     bool has_path =
         m.path.length > 0 && m.path.length < RIPGREP_PATH_MAX && !memchr(m.path.data, '\0', m.path.length);
-    if (m.type == RIPGREP_SUMMARY) {
-        t->whole = true;
-    } else if (!has_path) {
+    t->whole |= m.type == RIPGREP_SUMMARY;
+    if (!has_path || m.type == RIPGREP_SUMMARY || m.type == RIPGREP_OTHER)
         return;
-    } else if (m.type == RIPGREP_BEGIN) {
-        take_begin(t, &m);
-    } else if (m.type == RIPGREP_END) {
-        take_end(t, &m);
-    } else if (m.type != RIPGREP_OTHER && t->wanted) {
-        take_line(t, &m);
-    }
+    if (!t->names)
+        take_of_file(t, &m);
+    else if (m.type == RIPGREP_BEGIN)
+        take_name(t, &m);
 }
 
 /* ---- the process ---- */
@@ -177,11 +188,12 @@ static bool wants_ends_of_both_kinds(const struct grep *grep)
     return false;
 }
 
-static void add_search(struct grep_arguments *a, const struct grep *grep, char numbers[2][24])
+static void add_search(struct grep_arguments *a, const struct grep *grep, size_t most, int64_t context,
+                       char numbers[2][24])
 {
     const struct file_call_context *call = grep->call;
-    snprintf(numbers[0], sizeof numbers[0], "%zu", grep->rules.max_per_file + 1);
-    snprintf(numbers[1], sizeof numbers[1], "%lld", (long long)grep->rules.context);
+    snprintf(numbers[0], sizeof numbers[0], "%zu", most);
+    snprintf(numbers[1], sizeof numbers[1], "%lld", (long long)context);
     const char *const options[] = {
         "--json",
         "--no-mmap", /* a file that is cut meanwhile would end it */
@@ -254,13 +266,14 @@ static int run(struct taking *t, const struct grep_arguments *a, enum grep_outco
     int64_t binary = grep->binary;
     size_t told = json_array_size(grep->binaries);
     *ret = GREP_BROKEN;
-    int rc = rg_start(&rg, grep->call, grep->folder_fd, a->list, err);
+    int rc = rg_start(&rg, grep->call, grep->folder_fd, a->list, &t->files, err);
     if (rc == 0) {
         bool late = read_all(&rg, t);
         int status = late ? 0 : rg_end(&rg);
         rc = judge(t, &rg, status, late, ret, err);
         grep->unreadable += *ret == GREP_DONE ? rg.problems : 0;
-        hits_end(t->hits, *ret == GREP_LATE);
+        if (t->hits)
+            hits_end(t->hits, *ret == GREP_LATE);
     }
     if (*ret != GREP_DONE) { /* it is to be tried again */
         grep->binary = binary;
@@ -276,14 +289,17 @@ int grep_files(struct grep *grep, const char *const *files, size_t count, int64_
 {
     char numbers[2][24];
     struct grep_arguments a = { 0 };
-    struct taking t = { .grep = grep, .hits = hits, .until_ms = until_ms };
+    struct taking t = { .grep = grep, .hits = hits, .files = { files, count }, .until_ms = until_ms };
+    _cleanup_free_ char(*names)[RG_FILE_NAME_MAX] = xcalloc(count + 1, sizeof *names);
     grep_arguments_begin(&a);
-    add_search(&a, grep, numbers);
+    add_search(&a, grep, grep->rules.max_per_file + 1, grep->rules.context, numbers);
     if (count == 1)
         grep_argument(&a, "--line-buffered"); /* what it has found when time is over is told */
     add_pattern(&a, grep);
-    for (size_t i = 0; i < count; i++)
-        grep_argument(&a, files[i]);
+    for (size_t i = 0; i < count; i++) {
+        rg_file_name(i, names[i]);
+        grep_argument(&a, names[i]);
+    }
     if (count == 0)
         grep_argument(&a, "/dev/null");
     int rc = run(&t, &a, ret, err);
@@ -291,14 +307,14 @@ int grep_files(struct grep *grep, const char *const *files, size_t count, int64_
     return rc;
 }
 
-int grep_rest(struct grep *grep, const char *behind, int64_t until_ms, struct hits *hits,
+int grep_rest(struct grep *grep, const char *behind, int64_t until_ms, struct firsts *names,
               enum grep_outcome *ret, struct error *err)
 {
     char numbers[2][24];
     struct grep_arguments a = { 0 };
-    struct taking t = { .grep = grep, .hits = hits, .behind = behind, .until_ms = until_ms };
+    struct taking t = { .grep = grep, .names = names, .behind = behind, .until_ms = until_ms };
     grep_arguments_begin(&a);
-    add_search(&a, grep, numbers);
+    add_search(&a, grep, 1, 0, numbers);
     grep_argument(&a, "--binary"); /* as it does with files that are named */
     grep_arguments_filter(&a, grep);
     add_pattern(&a, grep);

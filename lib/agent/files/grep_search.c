@@ -11,9 +11,11 @@
 
 #define FIRST_FILES 128
 #define SOON_FILES  2048
-#define MOST_FILES  16384
+#define MOST_FILES  4096
 #define MOST_BYTES  (512u << 10) /* of names in one command line */
 #define LEAST_BYTES (16u << 10)
+#define NAME_BYTES  32 /* of what ripgrep calls a file, and of where that stands */
+#define MORE_FILES  64 /* than a page has lines: of what changes meanwhile some have none any more */
 #define LEAST_MS    20 /* to start one and read its answer */
 #define LARGE_BYTES (1 << 20)
 
@@ -49,11 +51,19 @@ static size_t name_bytes(void)
     return most < (long)LEAST_BYTES ? LEAST_BYTES : most > (long)MOST_BYTES ? MOST_BYTES : (size_t)most;
 }
 
+static size_t most_files(const struct search *s)
+{
+    size_t most = rg_files_most(s->grep->call), named = name_bytes() / NAME_BYTES;
+    most = named < most ? named : most;
+    return most < MOST_FILES ? most : MOST_FILES;
+}
+
 static void batch_read(struct search *s)
 {
     struct batch *batch = &s->batch;
     batch_clear(batch);
     s->at = s->wary_to = 0;
+    s->size = s->size < most_files(s) ? s->size : most_files(s);
     grep_list_next(s->list, s->size, name_bytes(), &batch->names);
     const char *at = batch->names.data, *end = at + batch->names.length;
     batch->files = xcalloc(s->size, sizeof *batch->files);
@@ -83,7 +93,6 @@ static void set_pace(struct search *s, size_t searched, int64_t took_ms)
         s->size = searched > 1 ? searched / 2 : 1;
     else if (searched == s->size && s->at >= s->wary_to && 8 * took_ms <= left)
         s->size *= 16 * took_ms <= left ? 4 : 2;
-    s->size = s->size < MOST_FILES ? s->size : MOST_FILES;
 }
 
 static void accept(struct search *s, size_t searched, struct hits *hits)
@@ -154,26 +163,39 @@ static int search_batch(struct search *s, struct error *err)
 
 /* ---- the whole ---- */
 
-/* Where files are searched fast and many are left, one that finds them by itself is faster still. Most of the
- * time is its, once: where that is not enough it is lost, and this search never tries it again. */
+/* Where files are searched fast and many are left, one that finds them by itself is faster still: those that
+ * it names are searched as all are. Most of the time is its, once: where that is not enough it is lost, and
+ * this search never tries it again. */
 static int search_rest(struct search *s, struct error *err)
 {
     enum grep_outcome outcome;
-    struct hits *hits = hits_new(&s->grep->rules);
-    int rc = grep_rest(s->grep, s->behind, s->grep->until_ms - time_left(s) / 4, hits, &outcome, err);
-    if (rc == 0 && outcome == GREP_DONE)
-        hits_move(hits, s->grep->hits);
-    hits_free(hits);
-    s->grep->whole = rc == 0 && outcome == GREP_DONE;
-    s->grep->by_files |= !s->grep->whole;
-    s->size = SOON_FILES;
+    struct firsts *names = firsts_new(s->grep->rules.limit + MORE_FILES);
+    int rc = grep_rest(s->grep, s->behind, s->grep->until_ms - time_left(s) / 4, names, &outcome, err);
+    if (rc == 0 && outcome == GREP_DONE) {
+        _cleanup_buffer_ struct buffer list = BUFFER_INIT;
+        bool cut = firsts_take(names, &list);
+        grep_list_narrow(s->list, &list, cut);
+        s->size = FIRST_FILES;
+    } else {
+        s->grep->by_files = true;
+        s->grep->timed_out |= s->list->narrowed; /* the list that it was is gone */
+        s->size = SOON_FILES;
+    }
+    firsts_free(names);
     return rc;
+}
+
+static bool is_for_rest(const struct search *s)
+{
+    if (s->list->narrowed)
+        return !grep_list_was_narrowed(s->list);
+    return !s->grep->by_files && s->size > SOON_FILES;
 }
 
 static int search_next(struct search *s, struct error *err)
 {
     struct grep *grep = s->grep;
-    if (!grep->by_files && s->size > SOON_FILES)
+    if (is_for_rest(s))
         return search_rest(s, err);
     batch_read(s);
     if (s->list->broken)

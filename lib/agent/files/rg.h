@@ -22,9 +22,21 @@ struct rg {
 
 /* ERROR_UNSUPPORTED where ripgrep is not there. */
 int rg_check(const struct file_call_context *call, struct error *err);
+/* Files of the folder that it is given open: by their names it would follow a link that was put in the way
+ * meanwhile. One that cannot be opened, or is none, is one that it complains of. */
+struct rg_files {
+    const char *const *names;
+    size_t count;
+};
+size_t rg_files_most(const struct file_call_context *call);
+/* What it calls the file, in its arguments and answers; RG_FILE_NONE: this is none of them. */
+#define RG_FILE_NAME_MAX 32
+#define RG_FILE_NONE     SIZE_MAX
+void rg_file_name(size_t index, char ret[static RG_FILE_NAME_MAX]);
+size_t rg_file_index(const struct rg_files *files, const char *name, size_t length);
 /* In this folder; argv[0] is its name, NULL-ended. */
 int rg_start(struct rg *rg, const struct file_call_context *call, int folder_fd, const char *const *argv,
-             struct error *err);
+             const struct rg_files *files, struct error *err);
 /* As read(2): 0 = the end; -1 = the deadline (clock_boottime_ms()) came first. */
 ssize_t rg_read(struct rg *rg, char *to, size_t size, int64_t until_ms);
 /* Once its output is at its end: the wait status. */
