@@ -1,4 +1,5 @@
-/* Owns the one call that says it all, and the way by hand where the kernel, or who guards it, has none such. */
+/* Owns the one call that says it all, and the way by hand where the kernel, or who guards it, has none such.
+ */
 #include "lib/agent/files/beneath.h"
 
 #include "lib/base/memory.h"
