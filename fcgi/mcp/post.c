@@ -395,7 +395,8 @@ static void take_body(void *user, struct exchange *x, json_t *value, const struc
         reject_rpc(x, parse ? 400 : error_status(err->code), parse ? RPC_PARSE_ERROR : RPC_INVALID_REQUEST,
                    err->message);
     } else if (x && p->batch && (p->count == 0 || p->count > BATCH_MAX || !era_takes_batches(x->request))) {
-        reject_rpc(x, 400, RPC_INVALID_REQUEST, "Invalid request: one message is expected");
+        reject_rpc(x, 400, RPC_INVALID_REQUEST,
+                   "Invalid request: one message is expected, or in revisions that have batches up to 64");
     } else if (x) {
         p->slots = xcalloc(p->count, sizeof(*p->slots));
         for (size_t i = 0; i < p->count; i++)

@@ -7,9 +7,11 @@
 static const struct field edit_rows[] = {
     { "old", FIELD_STRING, .required = true, .content = true,
       .text =
-          "The text to replace, with its white space; it must stand there once. Empty: the file is empty." },
+          "The text to replace, with its white space; it must stand there once. Empty: only for an "
+          "empty file." },
     { "new", FIELD_STRING, .required = true, .content = true,
-      .text = "What comes there, literally; empty: nothing." },
+      .text = "What comes there, literally, but for line ends, which become those of the file; empty: nothing. "
+              "Whether the file ends with a newline stays as it is." },
     { "replace_all", FIELD_BOOLEAN, .dflt = "false", .text = "Replace it wherever it stands." },
     { "occurrence", FIELD_INTEGER, .nullable = true, FIELD_RANGE(1, 1000000),
       .text = "Replace this one of several, counted from 1." },
