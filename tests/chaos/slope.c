@@ -19,7 +19,7 @@ double median(double *values, size_t count)
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-void series_add(struct series *s, double at, double value)
+void slope_add(struct slope *s, double at, double value)
 {
     if (s->count == s->capacity) {
         s->capacity = s->capacity ? s->capacity * 2 : 64;
@@ -30,7 +30,7 @@ void series_add(struct series *s, double at, double value)
     s->value[s->count++] = value;
 }
 
-static size_t first_from(const struct series *s, double from)
+static size_t first_from(const struct slope *s, double from)
 {
     size_t k = 0;
     while (k < s->count && s->at[k] < from)
@@ -38,14 +38,14 @@ static size_t first_from(const struct series *s, double from)
     return k;
 }
 
-double series_median(const struct series *s, double from)
+double slope_median(const struct slope *s, double from)
 {
     size_t first = first_from(s, from), count = s->count - first;
     _cleanup_free_ double *values = xmemdup(s->value + first, count * sizeof *values + 1);
     return median(values, count);
 }
 
-double series_slope(const struct series *s, double from)
+double slope_of(const struct slope *s, double from)
 {
     size_t first = first_from(s, from), n = s->count - first, count = 0;
     _cleanup_free_ double *slopes = xcalloc(n * n / 2 + 1, sizeof *slopes);
@@ -55,14 +55,14 @@ double series_slope(const struct series *s, double from)
     return median(slopes, count);
 }
 
-bool series_judge(const struct series *s, double from)
+bool slope_judge(const struct slope *s, double from)
 {
     size_t first = first_from(s, from);
     if (s->count - first < 4) {
         printf("%-34s too few samples\n", s->name);
         return false;
     }
-    double slope = series_slope(s, from), middle = series_median(s, from);
+    double slope = slope_of(s, from), middle = slope_median(s, from);
     double grown = slope * (s->at[s->count - 1] - s->at[first]);
     double share = middle * s->allowed_share, allowed = s->allowed > share ? s->allowed : share;
     bool flat = grown <= allowed;

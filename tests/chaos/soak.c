@@ -209,7 +209,7 @@ enum measure {
     REMOVE_TIME,
     MEASURES
 };
-static struct series measures[MEASURES] = {
+static struct slope measures[MEASURES] = {
     [WORKER_PSS] = { "a worker's memory", "KiB", 1024, 0.05 },
     [WARDEN_PSS] = { "the warden's memory", "KiB", 384, 0.05 },
     [KEEPER_PSS] = { "the keeper's own memory", "KiB", 512, 0.05 },
@@ -262,7 +262,7 @@ static void sample(double at)
     };
     for (int m = 0; m < MEASURES; m++)
         if (!isnan(now[m]))
-            series_add(&measures[m], at, now[m]);
+            slope_add(&measures[m], at, now[m]);
 }
 
 /* ---- main ---- */
@@ -287,7 +287,7 @@ static int judge(double seconds)
     int grows = 0;
     printf("%lu workspaces, %lu commands, %lu pages in %.0f s\n", made, ran, polled, seconds);
     for (int m = 0; m < MEASURES; m++)
-        grows += !series_judge(&measures[m], seconds / 4);
+        grows += !slope_judge(&measures[m], seconds / 4);
     printf(grows ? "%d of %d measures grow\n" : "all is flat\n", grows, MEASURES);
     return grows ? 1 : 0;
 }
