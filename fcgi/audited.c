@@ -72,6 +72,15 @@ static void begin(struct buffer *line, const struct op *op, const struct princip
     buffer_append_text(line, begun);
 }
 
+/* A name that no row has is the client's, and may be a secret that slipped into the wrong place. */
+static const char *message_of(const struct error *err)
+{
+    const json_t *first = err ? json_array_get(err->detail, 0) : NULL;
+    const char *problem = json_string_value(json_object_get(first, "msg"));
+    bool is_strange = problem && strncmp(problem, FIELD_UNKNOWN, strlen(FIELD_UNKNOWN)) == 0;
+    return !err ? NULL : is_strange ? "a name in it " FIELD_UNKNOWN : err->message;
+}
+
 static void end(struct buffer *line, int status, const char *outcome, int64_t started_us,
                 const struct error *err)
 {
@@ -81,7 +90,7 @@ static void end(struct buffer *line, int status, const char *outcome, int64_t st
     audit_text(line, "outcome", err ? error_type(err->code) : outcome);
     audit_number(line, "status", status);
     audit_json(line, "ms", ms, (size_t)length);
-    audit_text(line, "message", err ? err->message : NULL);
+    audit_text(line, "message", message_of(err));
     audit_end(line);
 }
 

@@ -304,7 +304,7 @@ static void check_undeclared(struct check *check, const struct place *place, con
                             *known = told ? NULL : field_names(rows, check->path);
         shown[utf8_valid_prefix(shown, strlen(shown))] = '\0';
         const struct place here = { place, shown, 0 };
-        problem(check, &here, "is not a known member%s%s", known ? "; there are: " : "", known ? known : "");
+        problem(check, &here, FIELD_UNKNOWN "%s%s", known ? "; there are: " : "", known ? known : "");
         told = true;
     }
 }

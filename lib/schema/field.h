@@ -58,6 +58,9 @@ struct field {
     }
 #define FIELD_RANGE(low, high) .has_min = true, .has_max = true, .min = (low), .max = (high)
 
+/* How the "msg" begins that tells of a member without a row, whose name is the client's own word. */
+#define FIELD_UNKNOWN "is not a known member"
+
 /* Checks in (an object) against rows, collecting every problem into err (ERROR_VALIDATION, detail [{"loc":
  * ["body", ...], "msg"}]); where: first element of loc ("body", "query", "path", "arguments"); path (may be
  * NULL): an operation's, whose names in {} are not told among those that there are. On success *ret is a new

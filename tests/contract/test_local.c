@@ -20,6 +20,7 @@ static const char *const own_patterns[] = {
     "/etc/hosts",     "/etc/mtab",     "/dev",        "/dev/*",
     "/home",          "/proc",         "/run",        "/run/workspace",
     SANDBOX_AGENT,    SANDBOX_RIPGREP, SANDBOX_NAMES, SANDBOX_NAMES "/fd",
+    SANDBOX_NAMES "/python",
     "/etc/gitconfig", "/tmp",          "/workspace",  SANDBOX_HOME
 };
 

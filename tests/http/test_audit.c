@@ -153,6 +153,9 @@ START_TEST(refusals_have_their_lines)
     ck_assert_int_eq(member_number(line, "status"), 422);
     ck_assert_str_eq(member_text(json_object_get(line, "arguments"), "command"), "a\nb\x1b[1m");
     ck_assert_uint_eq(count_of("\x1b"), 0);
+    json_decref(api(the, 422, "POST", path, make_json("{s:s, s:s}", "command", "true", SECRET, SECRET)));
+    json_auto_t *strange = line_with("operation", "executeInRemoteWorkspace", "workspace_id", ws);
+    ck_assert_str_eq(member_text(strange, "message"), "a name in it is not a known member");
     snprintf(path, sizeof path, "/api/workspaces/%s/file?filepath=%%1b%%5b31m", ws);
     json_decref(api(the, 404, "GET", path, NULL));
     json_auto_t *missing = line_with("operation", "readWorkspaceFile", "workspace_id", ws);
