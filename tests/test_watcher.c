@@ -161,6 +161,36 @@ START_TEST(what_is_excluded_is_not_there)
 }
 END_TEST
 
+START_TEST(what_another_name_excludes_or_shows_goes_and_comes)
+{
+    ck_assert_int_eq(glob_add(excluded, "p", "p/x", NULL), 0);
+    sh("mkdir -p p/x/y p/z && touch p/z/f");
+    watch(".", NAMES);
+    told();
+    sh("mv p q");
+    expect("remove p (q)\ncreate q (p)\ncreate q/x\ncreate q/x/y\n");
+    sh("touch q/x/y/g");
+    expect("create q/x/y/g\n");
+    sh("mv q p");
+    expect("remove q (p)\ncreate p (q)\nremove p/x\n");
+    sh("touch p/x/y/h p/z/g");
+    expect("create p/z/g\n");
+}
+END_TEST
+
+START_TEST(many_may_leave_at_once)
+{
+    sh("mkdir -p in away; for i in $(seq 100); do mkdir in/$i; done");
+    watch("in", NAMES);
+    told();
+    sh("mv in/* away");
+    watcher_read(w);
+    sh("for i in $(seq 100); do touch away/$i/f; done");
+    told();
+    ck_assert_msg(strstr(buffer_text(&lines), "/f\n") == NULL, "%.500s", buffer_text(&lines));
+}
+END_TEST
+
 START_TEST(one_folder_alone_may_be_watched)
 {
     sh("mkdir -p a/b");
@@ -245,20 +275,47 @@ START_TEST(names_are_bytes)
 END_TEST
 
 /* More happens than the kernel keeps for a reader that does not come: all is found again. */
-START_TEST(a_full_queue_is_told_and_nothing_is_unwatched_after_it)
+static void fill_queue(const char *folder)
 {
-    watch(".", NAMES);
     for (int i = 0; i < 9000; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "f%d", i);
+        char name[64];
+        snprintf(name, sizeof name, "%s/f%d", folder, i);
         close(open(name, O_CREAT | O_WRONLY, 0644));
         unlink(name);
     }
+}
+
+START_TEST(a_full_queue_is_told_and_nothing_is_unwatched_after_it)
+{
+    watch(".", NAMES);
+    fill_queue(".");
     sh("mkdir -p late/r; touch late/r/f");
     told();
     ck_assert_msg(strstr(buffer_text(&lines), "overflow .: queue\n") != NULL, "%.500s", buffer_text(&lines));
     sh("touch late/r/g");
     expect("create late/r/g\n");
+}
+END_TEST
+
+/* Nor may the end of what is watched be lost with the rest, and what is above it is looked for anew. */
+START_TEST(a_full_queue_hides_no_end)
+{
+    sh("mkdir -p a/b");
+    watch("a/b", NAMES);
+    fill_queue("a/b");
+    sh("mv a x && mkdir -p a/b");
+    told();
+    ck_assert_msg(strstr(buffer_text(&lines), "overflow a/b: queue\n") != NULL, "%.500s",
+                  buffer_text(&lines));
+    sh("mv a y");
+    expect("remove a/b\nend a/b: watched_path_moved\n");
+    watcher_free(w);
+    watch("x/b", NAMES);
+    fill_queue("x/b");
+    sh("mv x z");
+    told();
+    ck_assert_msg(strstr(buffer_text(&lines), "end x/b: watched_path_removed\n") != NULL, "%.500s",
+                  buffer_text(&lines));
 }
 END_TEST
 
@@ -339,6 +396,8 @@ int main(void)
                                    renamed_folders_keep_being_watched,
                                    what_leaves_is_watched_no_more_and_what_comes_is,
                                    what_is_excluded_is_not_there,
+                                   what_another_name_excludes_or_shows_goes_and_comes,
+                                   many_may_leave_at_once,
                                    one_folder_alone_may_be_watched,
                                    a_file_is_watched_also_when_another_takes_its_place,
                                    what_is_watched_may_go,
@@ -346,6 +405,7 @@ int main(void)
                                    a_walk_that_nobody_waits_for_ends,
                                    names_are_bytes,
                                    a_full_queue_is_told_and_nothing_is_unwatched_after_it,
+                                   a_full_queue_hides_no_end,
                                    the_systems_limits_are_told };
     return unit_run_tests("watcher", tests, sizeof tests / sizeof *tests, watcher_set_up, tear_down, 120);
 }

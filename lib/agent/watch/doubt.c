@@ -1,136 +1,150 @@
 /* Owns what a walk and the kernel's events may not agree on. A walk sees folders as they are now, events come
  * later and tell of what was: a folder that took another one's name in between may be taken for that. Once no
- * event is left, each folder that came to its place since is looked at there. */
+ * event is left, each name that a folder came to or went from since is looked at. */
 #include "lib/agent/watch/internal.h"
+#include "lib/base/clock.h"
 
-#define PLACES_MOST    65536
-#define CONFLICTS_MOST 1024
+#define DOUBTS_MOST 65536
+#define LATE_US                                                                                              \
+    20000 /* so much later than what it tells of may an event be there: who made it lost its turn */
 
-struct conflict {
-    struct conflict *next;
-    int parent, wd;
+struct doubt {
+    struct doubt *next;
+    int parent;     /* its watch: the folder may go meanwhile */
+    int64_t due_us; /* it is looked at once more, or 0 */
+    bool is_missed; /* something is to be there, unless an event says that it is not */
     char name[];
 };
 
-static void clear_conflicts(struct doubts *d)
+static void push(struct doubt **list, struct doubt *doubt)
 {
-    while (d->conflicts) {
-        struct conflict *c = d->conflicts;
-        d->conflicts = c->next;
-        free(c);
-    }
-    d->conflict_count = 0;
+    doubt->next = *list;
+    *list = doubt;
+}
+
+static struct doubt *pop(struct doubt **list)
+{
+    struct doubt *doubt = *list;
+    if (doubt)
+        *list = doubt->next;
+    return doubt;
 }
 
 void doubts_clear(struct doubts *d)
 {
-    clear_conflicts(d);
-    free(d->wds);
-    *d = (struct doubts){ 0 };
+    for (struct doubt *doubt; (doubt = pop(&d->newest)) != NULL;)
+        free(doubt);
+    d->count = 0;
 }
 
-void doubt_place(struct watcher *w, const struct folder *folder)
-{
-    struct doubts *d = &w->doubts;
-    if (d->count >= PLACES_MOST) {
-        w->lost = WHY_RACE;
-        return;
-    }
-    if (d->count == d->capacity) {
-        d->capacity = d->capacity ? 2 * d->capacity : 64;
-        d->wds = xreallocarray(d->wds, d->capacity, sizeof *d->wds);
-    }
-    d->wds[d->count++] = folder->wd;
-}
-
-void doubt_conflict(struct watcher *w, const struct folder *parent, const char *name, int wd)
+static void add(struct watcher *w, const struct folder *parent, const char *name, bool is_missed)
 {
     struct doubts *d = &w->doubts;
     size_t length = strlen(name) + 1;
-    if (!parent || d->conflict_count >= CONFLICTS_MOST) {
+    if (!parent || !w->recursive)
+        return;
+    if (d->count >= DOUBTS_MOST) {
         w->lost = WHY_RACE;
         return;
     }
-    struct conflict *c = xmalloc(sizeof *c + length);
-    *c = (struct conflict){ .next = d->conflicts, .parent = parent->wd, .wd = wd };
-    memcpy(c->name, name, length);
-    d->conflicts = c;
-    d->conflict_count++;
+    struct doubt *doubt = xmalloc(sizeof *doubt + length);
+    *doubt = (struct doubt){ .parent = parent->wd, .is_missed = is_missed };
+    memcpy(doubt->name, name, length);
+    push(&d->newest, doubt);
+    d->count++;
 }
 
-void doubt_missing(struct watcher *w, const struct folder *parent, const char *name)
+void doubt_name(struct watcher *w, const struct folder *parent, const char *name)
 {
-    if (!parent)
-        return;
-    if (w->doubts.settling) { /* all names are the present ones, unless more has happened */
-        watcher_fill(w);
-        if (w->raw.length == 0)
-            return;
-    }
-    doubt_conflict(w, parent, name, -1);
+    add(w, parent, name, false);
 }
 
-static bool is_on_its_way(const struct watcher *w, const struct folder *folder)
+void doubt_missed(struct watcher *w, const struct folder *parent, const char *name)
 {
-    for (size_t i = 0; i < WATCHER_TRANSITS; i++) {
-        const struct transit *t = &w->transits[i];
-        const struct folder *moved = t->cookie ? folders_find(w->folders, t->wd) : NULL;
-        if (moved && folders_is_below(folder, moved))
-            return true;
-    }
-    return false;
+    add(w, parent, name, true);
 }
 
-/* It was moved here from where that was told; or, before its new place was watched, from where it is still
- * thought to be on its way. Everything else is not understood. */
-static void resolve(struct watcher *w, const struct conflict *c)
+enum outcome { SETTLED, WAITS, MORE_HAPPENED };
+
+static bool is_excluded(const struct watcher *w, const struct folder *parent, const char *name)
 {
-    struct folder *parent = folders_find(w->folders, c->parent), *folder = folders_find(w->folders, c->wd);
-    bool is_known = folder && folder->parent == parent && !strcmp(folder->name, c->name);
-    if (!parent || is_known || (c->wd < 0 && folders_child(w->folders, parent, c->name)))
-        return;
-    if (folder && !is_on_its_way(w, folder))
+    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
+    folders_path(parent, name, &path);
+    return watcher_excludes(w, buffer_text(&path));
+}
+
+/* The folder that is to be there, or NULL. */
+static const struct folder *expected(const struct watcher *w, const struct folder *parent, const char *name)
+{
+    const struct folder *folder = folders_child(w->folders, parent, name);
+    return folder && !watcher_moves(w, folder->wd) ? folder : NULL;
+}
+
+/* One that nobody knows, or that came from where this was told, is news. Everything else is not understood.
+ */
+static void find_out(struct watcher *w, struct folder *parent, const char *name, int wd)
+{
+    bool is_known = folders_find(w->folders, wd) && !watcher_moves(w, wd);
+    if (is_known || expected(w, parent, name))
         w->lost = WHY_RACE;
-    else
-        walk_folder(w, parent, c->name, true, NULL);
+    else if (wd >= 0)
+        walk_news(w, parent, name);
 }
 
-static void resolve_conflicts(struct watcher *w)
+static enum outcome settle_as_expected(struct watcher *w, struct folder *parent, const struct folder *folder)
 {
-    struct doubts mine = { 0 };
-    mine.conflicts = STEAL(w->doubts.conflicts);
-    w->doubts.conflict_count = 0;
-    w->doubts.settling = true;
-    for (const struct conflict *c = mine.conflicts; c; c = c->next)
-        resolve(w, c);
-    w->doubts.settling = false;
-    clear_conflicts(&mine);
+    if (folder->untold)
+        walk_folder(w, parent, folder->name, true, NULL);
+    return SETTLED;
 }
 
-/* -1 = it is not there, and nothing says why. */
-static int settle_place(struct watcher *w, int wd)
+/* That nothing is there may also mean that the path is another one by now. */
+static enum outcome settle(struct watcher *w, struct doubt *doubt, int64_t now_us)
 {
-    const struct folder *folder = folders_find(w->folders, wd);
-    if (!folder || is_on_its_way(w, folder) || walk_is_there(w, folder))
-        return 0;
+    struct folder *parent = folders_find(w->folders, doubt->parent);
+    if (!parent || is_excluded(w, parent, doubt->name))
+        return SETTLED;
+    if (watcher_moves_above(w, parent) || doubt->due_us > now_us)
+        return WAITS;
+    int wd = walk_look(w, parent, doubt->name);
+    const struct folder *folder = expected(w, parent, doubt->name);
+    if (folder && folder->wd == wd)
+        return settle_as_expected(w, parent, folder);
     watcher_fill(w);
-    return w->raw.length > 0 ? 1 : -1;
+    if (w->raw.length > 0)
+        return MORE_HAPPENED;
+    if (wd < 0 && doubt->is_missed && !doubt->due_us) {
+        doubt->due_us = now_us + LATE_US;
+        return WAITS;
+    }
+    find_out(w, parent, doubt->name, wd);
+    return SETTLED;
 }
 
 bool doubts_settle(struct watcher *w)
 {
-    struct doubts *d = &w->doubts;
-    resolve_conflicts(w);
-    watcher_fill(w);
-    if (w->raw.length > 0)
-        return false;
-    for (; d->count > 0; d->count--) {
-        int rc = settle_place(w, d->wds[d->count - 1]);
-        if (rc > 0)
-            return false;
-        if (rc < 0)
-            w->lost = WHY_RACE;
+    struct doubt *doubt, *waiting = NULL;
+    enum outcome outcome = SETTLED;
+    int64_t now_us = clock_boottime_us();
+    while (outcome != MORE_HAPPENED && (doubt = pop(&w->doubts.newest)) != NULL) {
+        outcome = settle(w, doubt, now_us);
+        if (outcome == SETTLED) {
+            free(doubt);
+            w->doubts.count--;
+        } else {
+            push(&waiting, doubt);
+        }
     }
-    doubts_clear(d);
-    return true;
+    while ((doubt = pop(&waiting)) != NULL)
+        push(&w->doubts.newest, doubt);
+    return outcome != MORE_HAPPENED;
+}
+
+int64_t doubts_due(const struct doubts *d)
+{
+    int64_t due_us = INT64_MAX;
+    for (const struct doubt *doubt = d->newest; doubt; doubt = doubt->next)
+        if (doubt->due_us && doubt->due_us < due_us)
+            due_us = doubt->due_us;
+    return due_us;
 }

@@ -115,8 +115,7 @@ bool folders_is_below(const struct folder *folder, const struct folder *other)
 
 void folders_move(struct folders *f, struct folder *folder, struct folder *parent, const char *name)
 {
-    if (folders_is_below(parent,
-                         folder)) /* what the kernel said and what is there now are two things: it ends */
+    if (folders_is_below(parent, folder))
         return;
     leave_place(f, folder);
     take_place(f, folder, parent, name);

@@ -13,7 +13,8 @@ struct folder {
     LIST_HEAD(, folder) children;
     LIST_ENTRY(folder) in_parent;
     int wd;
-    unsigned round;    /* of the walk that met it last */
+    unsigned round; /* of the walk that met it last */
+    bool untold;    /* what is in it may not have been told, or under another path that was told to be gone */
     const char *leads; /* not part of the tree, but above: only this name in it matters; owned */
     char *name;
 };
@@ -26,6 +27,7 @@ struct folder *folders_find(const struct folders *f, int wd);
 struct folder *folders_child(const struct folders *f, const struct folder *parent, const char *name);
 /* The one that has this watch, made where there is none, is in that place from now on. */
 struct folder *folders_put(struct folders *f, struct folder *parent, const char *name, int wd);
+/* Nothing where it would lie in itself: what the kernel said and what is there now are two things. */
 void folders_move(struct folders *f, struct folder *folder, struct folder *parent, const char *name);
 /* With all below; the kernel is told, but of one that it has given up itself. */
 void folders_drop(struct folders *f, struct folder *folder, bool is_given_up);

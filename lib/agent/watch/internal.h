@@ -8,13 +8,15 @@
 
 #define WATCHER_TRANSITS 32
 
-/* Names in watched folders that a walk has told to be there: the kernel may be about to say so too. */
+/* Names in watched folders that a walk has met: who is told knows of them, or is about to look for himself,
+ * and the kernel may be about to say how they came there, and what had these names before. */
 struct met {
     uint64_t *slots;
     size_t count, capacity;
 };
 void met_add(struct met *met, int wd, const char *name);
-bool met_take(struct met *met, int wd, const char *name);
+bool met_has(const struct met *met, int wd, const char *name);
+bool met_take(struct met *met, int wd, const char *name); /* it has it no more */
 void met_clear(struct met *met);
 
 /* A folder that was moved away, and has not arrived yet. */
@@ -24,13 +26,10 @@ struct transit {
     int64_t due_us;
 };
 
-/* Folders of which a walk and the kernel may say different things. */
+/* Names of folders of which a walk and the kernel may say different things. */
 struct doubts {
-    int *wds; /* they came to their places since the kernel's queue was empty */
-    size_t count, capacity;
-    struct conflict *conflicts; /* newest first */
-    size_t conflict_count;
-    bool settling;
+    struct doubt *newest;
+    size_t count;
 };
 
 struct watcher {
@@ -56,32 +55,44 @@ struct watcher {
     enum change_why lost; /* why something is to be found again; WHY_NONE = nothing is */
     bool ended;           /* nothing more is to be told */
     bool is_limited;      /* this walk has met the limit of watches */
+    const char *was;      /* of a folder that this walk is in: its path before; or NULL */
+    size_t is_length;     /* of its path now */
 };
 
 /* doubt.c */
-void doubt_place(struct watcher *w, const struct folder *folder);
-/* A walk met the folder under another name than it is known by. */
-void doubt_conflict(struct watcher *w, const struct folder *parent, const char *name, int wd);
-/* It was not there any more; or it is, and the path to it is another one by now. */
-void doubt_missing(struct watcher *w, const struct folder *parent, const char *name);
-/* When the kernel's queue is empty. False: it is not any more, and the doubts stay. What is wrong is to be
- * found again (watcher.lost). */
+/* A folder may have come to this name, or gone from it. parent NULL: nothing. */
+void doubt_name(struct watcher *w, const struct folder *parent, const char *name);
+/* A walk found none where there is to be one. */
+void doubt_missed(struct watcher *w, const struct folder *parent, const char *name);
+/* When the kernel's queue is empty. False: it is not any more, and doubts stay. What is wrong is to be found
+ * again (watcher.lost). */
 bool doubts_settle(struct watcher *w);
 void doubts_clear(struct doubts *doubts);
+int64_t doubts_due(const struct doubts *doubts); /* when they are to settle, whatever the kernel says */
 
 /* walk.c */
-bool walk_is_there(struct watcher *w, const struct folder *folder); /* at its path, now */
+/* The watch of the folder that has the name now; -1: there is none, or it cannot be watched. */
+int walk_look(struct watcher *w, const struct folder *parent, const char *name);
 /* Watches the folder of that name in parent, and all below where the watcher is recursive. told: what is in
  * it is news. err NULL: a folder that cannot be watched is told as an overflow; else only what is below one.
  */
 int walk_folder(struct watcher *w, struct folder *parent, const char *name, bool told, struct error *err);
+/* The same of one that nobody has told of, and that it is there. */
+void walk_news(struct watcher *w, struct folder *parent, const char *name);
 /* Everything once more, after changes were not seen. */
 void walk_again(struct watcher *w);
+/* After a folder that was told came to another path, from `was`: what the patterns excluded there is news,
+ * and what they exclude here is gone. */
+void walk_renamed(struct watcher *w, struct folder *folder, const char *was);
 /* The folders above what is watched: it is gone when one of them goes. */
 int walk_above(struct watcher *w, struct error *err);
+bool walk_finds_top(struct watcher *w); /* at its path, now */
 
 /* watcher.c */
 bool watcher_excludes(const struct watcher *w, const char *path);
+/* It was moved away, and has not arrived yet; or one above it was. */
+bool watcher_moves(const struct watcher *w, int wd);
+bool watcher_moves_above(const struct watcher *w, const struct folder *folder);
 void watcher_fill(struct watcher *w); /* takes over what the kernel has queued; looks at nothing */
 
 #endif

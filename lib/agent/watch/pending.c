@@ -245,8 +245,9 @@ bool pending_to(struct pending *p, unsigned flags, const char *path, uint32_t co
     struct item *from = find_half(p, cookie);
     enum change_type type = arrival(p, flags);
     settle(p, flags, path, now_us);
-    if (from) {
+    if (from && !known)
         name_other(p, from, path);
+    if (from) {
         from->waits = false;
         from->due_us = now_us;
         p->waiting--;

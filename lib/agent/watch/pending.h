@@ -23,7 +23,8 @@ void pending_add(struct pending *p, enum change_type type, unsigned flags, const
 void pending_tell(struct pending *p, enum change_type type, enum change_why why, const char *path,
                   int64_t now_us); /* OVERFLOW, END */
 void pending_from(struct pending *p, unsigned flags, const char *path, uint32_t cookie, int64_t now_us);
-/* The second half; known: that it is there was told already. Returns whether the first half was there. */
+/* The second half; known: that it is there was told already, with all that is in it, and the first half says
+ * that it has gone. Returns whether the first half was there. */
 bool pending_to(struct pending *p, unsigned flags, const char *path, uint32_t cookie, bool known,
                 int64_t now_us);
 

@@ -49,12 +49,17 @@ static void grow(struct met *met)
 
 void met_add(struct met *met, int wd, const char *name)
 {
-    if (met->count >= MET_MOST) /* some will be told twice */
+    if (met->count >= MET_MOST || met_has(met, wd, name)) /* some will be told twice */
         return;
     if (2 * met->count >= met->capacity)
         grow(met);
     *find_slot(met, key_of(wd, name), true) = key_of(wd, name);
     met->count++;
+}
+
+bool met_has(const struct met *met, int wd, const char *name)
+{
+    return met->count > 0 && find_slot(met, key_of(wd, name), false) != NULL;
 }
 
 bool met_take(struct met *met, int wd, const char *name)
@@ -158,18 +163,42 @@ static void add_task(struct tasks *tasks, struct folder *parent, const char *nam
     STAILQ_INSERT_TAIL(tasks, task, next);
 }
 
+static bool was_excluded(const struct watcher *w, const char *path)
+{
+    _cleanup_free_ char *before = xasprintf("%s%s", w->was, path + w->is_length);
+    return watcher_excludes(w, before);
+}
+
+/* By its present name. It is gone for who was told of it by another one. */
+static void exclude(struct watcher *w, struct folder *parent, const char *name, bool is_dir, const char *path)
+{
+    struct folder *folder = folders_child(w->folders, parent, name);
+    if (folder)
+        folders_drop(w->folders, folder, false);
+    if (w->was && !was_excluded(w, path))
+        pending_add(w->pending, CHANGE_REMOVE, is_dir ? CHANGE_FOLDER : 0, path, clock_boottime_us());
+}
+
+static void tell_met(struct watcher *w, const struct folder *parent, const char *name, bool is_dir,
+                     const char *path)
+{
+    pending_add(w->pending, CHANGE_CREATE, is_dir ? CHANGE_FOLDER : 0, path, clock_boottime_us());
+    met_add(&w->met, parent->wd, name);
+}
+
 static void meet(struct watcher *w, struct folder *folder, const char *name, bool is_dir, bool told,
                  struct tasks *tasks)
 {
     _cleanup_buffer_ struct buffer path = BUFFER_INIT;
     folders_path(folder, name, &path);
-    if (watcher_excludes(w, buffer_text(&path)))
+    if (watcher_excludes(w, buffer_text(&path))) {
+        exclude(w, folder, name, is_dir, buffer_text(&path));
         return;
-    if (told) {
-        pending_add(w->pending, CHANGE_CREATE, is_dir ? CHANGE_FOLDER : 0, buffer_text(&path),
-                    clock_boottime_us());
-        met_add(&w->met, folder->wd, name);
     }
+    if (told || (w->was && was_excluded(w, buffer_text(&path))))
+        tell_met(w, folder, name, is_dir, buffer_text(&path));
+    else if (!w->was)
+        met_add(&w->met, folder->wd, name);
     if (is_dir && w->recursive)
         add_task(tasks, folder, name);
 }
@@ -180,8 +209,10 @@ static void look_into(struct watcher *w, struct folder *folder, int fd, bool tol
     DIR *entries = fdopendir(fd);
     if (!entries) {
         close(fd);
+        cannot_watch(w, w->base, EMFILE, NULL);
         return;
     }
+    folder->untold &= !told;
     for (struct dirent *entry; (entry = readdir(entries)) != NULL;)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             meet(w, folder, entry->d_name, is_folder(dirfd(entries), entry), told, tasks);
@@ -194,12 +225,15 @@ static bool is_known_elsewhere(const struct watcher *w, int wd, const struct fol
     return folder && (folder->parent != parent || strcmp(folder->name, name) != 0);
 }
 
-static bool is_on_its_way(const struct watcher *w, int wd)
+/* It has come here while the walk goes on, or the kernel knows where it came from: that is about to be said.
+ * A walk that followed it might go round for ever. */
+static bool is_in_doubt(const struct watcher *w, int wd, const struct folder *parent, const char *name,
+                        bool told)
 {
-    for (size_t i = 0; i < WATCHER_TRANSITS; i++)
-        if (w->transits[i].cookie && w->transits[i].wd == wd)
-            return true;
-    return false;
+    const struct folder *folder = folders_find(w->folders, wd);
+    if (!is_known_elsewhere(w, wd, parent, name))
+        return false;
+    return folders_is_below(parent, folder) || (told ? !watcher_moves(w, wd) : folder->round == w->round);
 }
 
 static struct folder *put_folder(struct watcher *w, struct folder *parent, const char *name, int wd)
@@ -208,13 +242,22 @@ static struct folder *put_folder(struct watcher *w, struct folder *parent, const
     struct folder *folder = folders_put(w->folders, parent, name, wd);
     folder->round = w->round;
     if (is_new)
-        doubt_place(w, folder);
+        doubt_name(w, parent, name);
     if (!parent)
         w->top = folder;
     for (size_t i = 0; i < WATCHER_TRANSITS; i++) /* it has arrived */
         if (w->transits[i].wd == wd)
             w->transits[i] = (struct transit){ 0 };
     return folder;
+}
+
+/* Not any more; or it is, and the path to it is another one by now. */
+static void miss(struct watcher *w, const struct folder *parent, const char *name, bool told)
+{
+    struct folder *folder = parent ? folders_child(w->folders, parent, name) : NULL;
+    if (folder && told)
+        folder->untold = true;
+    doubt_missed(w, parent, name);
 }
 
 static int walk_one(struct watcher *w, struct folder *parent, const char *name, bool told,
@@ -229,7 +272,7 @@ static int walk_one(struct watcher *w, struct folder *parent, const char *name, 
         return cannot_watch(w, w->base, ENAMETOOLONG, NULL);
     _cleanup_close_ int fd = open_path(w, buffer_text(&path), O_RDONLY);
     if (fd < 0 && is_missing(errno)) {
-        doubt_missing(w, parent, name);
+        miss(w, parent, name, told);
         return 0;
     }
     if (fd < 0)
@@ -237,9 +280,8 @@ static int walk_one(struct watcher *w, struct folder *parent, const char *name, 
     int wd = add_watch(w, fd, w->mask);
     if (wd < 0)
         return cannot_watch(w, buffer_text(&path), errno, err);
-    /* The kernel knows where it came from, and may be about to say so. */
-    if (told && is_known_elsewhere(w, wd, parent, name) && !is_on_its_way(w, wd)) {
-        doubt_conflict(w, parent, name, wd);
+    if (is_in_doubt(w, wd, parent, name, told)) {
+        doubt_name(w, parent, name);
         return 0;
     }
     struct folder *folder = put_folder(w, parent, name, wd);
@@ -275,21 +317,40 @@ int walk_folder(struct watcher *w, struct folder *parent, const char *name, bool
     return rc;
 }
 
-bool walk_is_there(struct watcher *w, const struct folder *folder)
+void walk_renamed(struct watcher *w, struct folder *folder, const char *was)
 {
     _cleanup_buffer_ struct buffer path = BUFFER_INIT;
     folders_path(folder, ".", &path);
+    w->was = was;
+    w->is_length = path.length;
+    walk_folder(w, folder->parent, folder->name, false, NULL);
+    w->was = NULL;
+}
+
+void walk_news(struct watcher *w, struct folder *parent, const char *name)
+{
+    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
+    folders_path(parent, name, &path);
+    tell_met(w, parent, name, true, buffer_text(&path));
+    walk_folder(w, parent, name, true, NULL);
+}
+
+int walk_look(struct watcher *w, const struct folder *parent, const char *name)
+{
+    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
+    folders_path(parent, name, &path);
     _cleanup_close_ int fd = open_path(w, buffer_text(&path), O_RDONLY);
     int wd = fd < 0 ? -1 : add_watch(w, fd, w->mask);
     if (wd >= 0 && !folders_find(w->folders, wd)) /* nobody's: it is met by a walk, or not at all */
         inbox_unwatch(w->inbox, wd);
-    return wd == folder->wd;
+    return wd;
 }
 
 void walk_again(struct watcher *w)
 {
+    _cleanup_free_ char *path = xstrdup(w->top->name); /* another one may be there */
     w->round++;
-    walk_folder(w, NULL, w->top->name, false, NULL);
+    walk_folder(w, NULL, path, false, NULL);
     folders_sweep(w->folders, w->top, w->round);
 }
 
@@ -304,6 +365,7 @@ static int watch_above(struct watcher *w, const char *path, const char *leads, s
     if (wd < 0)
         return errno == ENOSPC ? too_many(w, err) : path_fail(err, errno, w->base, "cannot be watched");
     struct folder *folder = folders_put(w->folders, NULL, path, wd);
+    free((char *)folder->leads);
     folder->leads = xstrdup(leads);
     return 0;
 }
@@ -319,4 +381,12 @@ int walk_above(struct watcher *w, struct error *err)
             return -1;
     }
     return watch_above(w, ".", path, err);
+}
+
+bool walk_finds_top(struct watcher *w)
+{
+    _cleanup_close_ int fd = open_path(w, w->top->name, O_RDONLY);
+    if (fd < 0)
+        return !is_missing(errno);
+    return add_watch(w, fd, w->mask) == w->top->wd;
 }

@@ -43,6 +43,14 @@ static char *folder_of(struct watcher *w, const struct place *place)
     return slash ? xstrndup(place->shown, (size_t)(slash - place->shown)) : xstrdup(".");
 }
 
+static void end(struct watcher *w, enum change_why why, int64_t now_us)
+{
+    if (!w->only)
+        pending_add(w->pending, CHANGE_REMOVE, CHANGE_FOLDER, w->base, now_us);
+    pending_tell(w->pending, CHANGE_END, why, w->base, now_us);
+    w->ended = true;
+}
+
 static int begin(struct watcher *w, const struct watcher_options *options, struct error *err)
 {
     _cleanup_place_ struct place place = PLACE_INIT;
@@ -59,7 +67,14 @@ static int begin(struct watcher *w, const struct watcher_options *options, struc
     if (!w->top)
         return error_set(err, ERROR_FORBIDDEN, "'%.200s' cannot be watched: it cannot be opened",
                          options->path);
-    return walk_above(w, err);
+    if (walk_above(w, err) < 0)
+        return -1;
+    if (!walk_finds_top(w)) /* nothing will say so any more */
+        end(w, WHY_MOVED, clock_boottime_us());
+    watcher_fill(w);
+    if (w->raw.length == 0)
+        met_clear(&w->met);
+    return 0;
 }
 
 struct watcher *watcher_open(const struct watcher_options *options, struct error *err)
@@ -115,12 +130,39 @@ bool watcher_excludes(const struct watcher *w, const char *path)
 
 /* ---- folders on their way ---- */
 
+bool watcher_moves(const struct watcher *w, int wd)
+{
+    for (size_t i = 0; i < WATCHER_TRANSITS; i++)
+        if (w->transits[i].cookie && w->transits[i].wd == wd)
+            return true;
+    return false;
+}
+
+bool watcher_moves_above(const struct watcher *w, const struct folder *folder)
+{
+    for (; folder; folder = folder->parent)
+        if (watcher_moves(w, folder->wd))
+            return true;
+    return false;
+}
+
+/* Where it arrives after all it is news. */
+static void drop_moved(struct watcher *w, struct transit *t)
+{
+    struct folder *folder = folders_find(w->folders, t->wd);
+    *t = (struct transit){ 0 };
+    if (folder && folder != w->top)
+        folders_drop(w->folders, folder, false);
+}
+
 static void set_out(struct watcher *w, uint32_t cookie, int wd, int64_t now_us)
 {
     struct transit *free_one = &w->transits[0];
     for (size_t i = 0; i < WATCHER_TRANSITS; i++)
         if (w->transits[i].due_us < free_one->due_us)
             free_one = &w->transits[i];
+    if (free_one->cookie)
+        drop_moved(w, free_one);
     *free_one = (struct transit){ cookie, wd, now_us + PENDING_PAIR_US };
 }
 
@@ -155,8 +197,7 @@ static bool has_left(struct watcher *w, const struct folder *folder)
         struct folder *moved = t->cookie ? folders_find(w->folders, t->wd) : NULL;
         if (!moved || !folders_is_below(folder, moved) || arrives_ahead(w, t->cookie))
             continue;
-        *t = (struct transit){ 0 };
-        folders_drop(w->folders, moved, false);
+        drop_moved(w, t);
         return true;
     }
     return false;
@@ -167,12 +208,8 @@ static void drop_gone(struct watcher *w, int64_t now_us)
 {
     for (size_t i = 0; i < WATCHER_TRANSITS; i++) {
         struct transit *t = &w->transits[i];
-        if (!t->cookie || t->due_us > now_us)
-            continue;
-        struct folder *folder = folders_find(w->folders, t->wd);
-        *t = (struct transit){ 0 };
-        if (folder && folder != w->top)
-            folders_drop(w->folders, folder, false);
+        if (t->cookie && t->due_us <= now_us)
+            drop_moved(w, t);
     }
 }
 
@@ -186,35 +223,46 @@ struct named {
     int64_t now_us;
 };
 
-/* A folder that was met by a walk may have been taken for another one, and gone with that. */
-static bool is_watched(const struct watcher *w, const struct named *n)
+static bool is_followed(const struct watcher *w, const struct named *n)
 {
-    return folders_child(w->folders, n->folder, n->name) != NULL;
+    return n->flags & CHANGE_FOLDER && w->recursive;
 }
 
 static void on_create(struct watcher *w, const struct named *n)
 {
-    bool known = met_take(&w->met, n->folder->wd, n->name);
-    if (!known)
-        pending_add(w->pending, CHANGE_CREATE, n->flags, n->path, n->now_us);
-    if (n->flags & CHANGE_FOLDER && w->recursive && !(known && is_watched(w, n)))
+    if (met_has(&w->met, n->folder->wd, n->name))
+        return;
+    pending_add(w->pending, CHANGE_CREATE, n->flags, n->path, n->now_us);
+    if (is_followed(w, n))
         walk_folder(w, n->folder, n->name, true, NULL);
+}
+
+/* is_pair: what is in it has moved with it, also for who was told. */
+static void arrive(struct watcher *w, const struct named *n, struct folder *folder, bool is_pair)
+{
+    _cleanup_buffer_ struct buffer was = BUFFER_INIT;
+    folders_path(folder, ".", &was);
+    folders_move(w->folders, folder, n->folder, n->name);
+    doubt_name(w, n->folder, n->name);
+    if (!is_pair)
+        walk_folder(w, n->folder, n->name, true, NULL);
+    else if (!glob_is_empty(w->excluded))
+        walk_renamed(w, folder, buffer_text(&was));
 }
 
 static void on_moved_to(struct watcher *w, const struct named *n)
 {
-    bool known = met_take(&w->met, n->folder->wd, n->name);
-    pending_to(w->pending, n->flags, n->path, n->cookie, known, n->now_us);
-    if (!(n->flags & CHANGE_FOLDER) || !w->recursive)
-        return;
-    struct folder *folder = arrived(w, n->cookie);
-    if (folder) {
-        folders_move(w->folders, folder, n->folder, n->name);
-        doubt_place(w, folder);
-    }
-    if (folder ? !glob_is_empty(w->excluded)
-               : !(known && is_watched(w, n))) /* under another name less may be excluded */
-        walk_folder(w, n->folder, n->name, !folder, NULL);
+    struct folder *folder = is_followed(w, n) ? arrived(w, n->cookie) : NULL;
+    bool known = !folder && met_has(&w->met, n->folder->wd, n->name);
+    if (folder) /* it is there with what is told to be in it, or about to be */
+        met_take(&w->met, n->folder->wd, n->name);
+    bool is_pair = pending_to(w->pending, n->flags, n->path, n->cookie, known, n->now_us);
+    if (folder)
+        arrive(w, n, folder, is_pair);
+    else if (is_followed(w, n) && known) /* it may have taken the place of the one that a walk met */
+        doubt_name(w, n->folder, n->name);
+    else if (is_followed(w, n))
+        walk_folder(w, n->folder, n->name, true, NULL);
 }
 
 static void on_delete(struct watcher *w, const struct named *n)
@@ -226,13 +274,19 @@ static void on_delete(struct watcher *w, const struct named *n)
         folders_drop(w->folders, gone, false);
 }
 
+/* What has the name now may not be what left it then: that comes, or stays, as something else. */
 static void on_moved_from(struct watcher *w, const struct named *n)
 {
-    met_take(&w->met, n->folder->wd, n->name);
+    if (met_has(&w->met, n->folder->wd, n->name)) {
+        on_delete(w, n);
+        return;
+    }
     pending_from(w->pending, n->flags, n->path, n->cookie, n->now_us);
     struct folder *folder = n->flags & CHANGE_FOLDER ? folders_child(w->folders, n->folder, n->name) : NULL;
     if (folder)
         set_out(w, n->cookie, folder->wd, n->now_us);
+    if (is_followed(w, n))
+        doubt_name(w, n->folder, n->name);
 }
 
 static void on_modify(struct watcher *w, const struct named *n)
@@ -255,14 +309,6 @@ static const struct {
     { IN_MOVED_FROM, on_moved_from }, { IN_MODIFY, on_modify },     { IN_ATTRIB, on_modify },
     { IN_ACCESS, on_access },
 };
-
-static void end(struct watcher *w, enum change_why why, int64_t now_us)
-{
-    if (!w->only)
-        pending_add(w->pending, CHANGE_REMOVE, CHANGE_FOLDER, w->base, now_us);
-    pending_tell(w->pending, CHANGE_END, why, w->base, now_us);
-    w->ended = true;
-}
 
 /* Where nothing is watched. */
 static void drop_arrived(struct watcher *w, uint32_t cookie)
@@ -316,6 +362,7 @@ static void on_event(struct watcher *w, const struct inotify_event *event)
     } else if (event->mask & IN_IGNORED && folder == w->top) {
         end(w, WHY_REMOVED, clock_boottime_us());
     } else if (event->mask & IN_IGNORED) {
+        doubt_name(w, folder->parent, folder->name);
         folders_drop(w->folders, folder, true);
     } else if (event->len > 0 && !has_left(w, folder)) {
         on_named(w, folder, event);
@@ -351,8 +398,11 @@ static void find_again(struct watcher *w)
     enum change_why why = w->lost;
     w->lost = WHY_NONE;
     doubts_clear(&w->doubts);
+    walk_above(w, NULL);
     walk_again(w);
     pending_tell(w->pending, CHANGE_OVERFLOW, why, w->base, clock_boottime_us());
+    if (!walk_finds_top(w))
+        end(w, WHY_REMOVED, clock_boottime_us());
 }
 
 /* The kernel has nothing more to say. */
@@ -383,7 +433,7 @@ bool watcher_read(struct watcher *w)
 
 int64_t watcher_due(const struct watcher *w)
 {
-    int64_t due_us = INT64_MAX;
+    int64_t due_us = doubts_due(&w->doubts);
     for (size_t i = 0; i < WATCHER_TRANSITS; i++)
         if (w->transits[i].cookie && w->transits[i].due_us < due_us)
             due_us = w->transits[i].due_us;
