@@ -72,6 +72,12 @@ static size_t count_owners(void)
     return json_array_size(all);
 }
 
+static void wait_until_it_is_begun(void)
+{
+    for (int i = 0; i < 5000 && count_owners() == 0; i++)
+        usleep(1000);
+}
+
 /* Many ask for the one of that name at once: one is made, once, and all of them hear of it when it runs, the
  * first of them gone or not. Who comes later is told that it is there. */
 START_TEST(test_same_name)
@@ -82,7 +88,7 @@ START_TEST(test_same_name)
     desk_begin(NULL);
     struct talk *maker = talk_open(&desk_house, "warden.sock");
     talk_send(maker, by_name_message(first));
-    usleep(10000); /* it is begun */
+    wait_until_it_is_begun();
     for (int i = 0; i < MANY; i++) {
         id[0] = '\0';
         numbers[i] = talk_send(desk, by_name_message(id));
@@ -109,7 +115,7 @@ START_TEST(test_named_stays)
     desk_begin(NULL);
     struct talk *maker = talk_open(&desk_house, "warden.sock");
     talk_send(maker, by_name_message(first));
-    usleep(20000); /* it is begun */
+    wait_until_it_is_begun();
     talk_close(maker);
     ck_assert(house_wait_state(&desk_house, first, "running", 5000));
     usleep(200000);
