@@ -66,9 +66,21 @@ int inotify_add_watch(int fd, const char *path, uint32_t mask)
     return wd;
 }
 
+/* Some look while another one does. */
+static void let_others(void)
+{
+    static bool within;
+    if (within || !chance(8))
+        return;
+    within = true;
+    others_come_and_go(&seed);
+    within = false;
+}
+
 int openat(int folder, const char *path, int flags, ...)
 {
     meddle();
+    let_others();
     return (int)syscall(SYS_openat, folder, path, flags, 0);
 }
 

@@ -11,26 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Others that watch the same folders, if there are to be any. */
-static struct watcher *others[3];
-static bool beside_others;
-static unsigned others_seed;
-
-/* They come and go, and hold what they have not yet looked at. */
-static void let_others_come_and_go(void)
-{
-    char path[64];
-    struct watcher **other = &others[(unsigned)rand_r(&others_seed) % N_ELEMENTS(others)];
-    if (!beside_others)
-        return;
-    if (*other && rand_r(&others_seed) % 4) {
-        watcher_read(*other);
-        return;
-    }
-    watcher_free(*other);
-    picture_random_path(path, &others_seed);
-    *other = try_to_watch(rand_r(&others_seed) % 2 ? "." : path, true, USUAL, NULL);
-}
+static unsigned others_seed; /* 0: there are none */
 
 static bool has_ended(pid_t maker)
 {
@@ -45,7 +26,8 @@ static void watch_until_quiet(pid_t maker)
         bool is_made = has_ended(maker);
         struct pollfd fd = { .fd = instance_fd(instance), .events = POLLIN };
         poll(&fd, 1, 2);
-        let_others_come_and_go();
+        if (others_seed)
+            others_come_and_go(&others_seed);
         bool is_read = watcher_read(w);
         picture_redraw(w);
         is_all =
@@ -78,17 +60,18 @@ static unsigned begin_chance(void)
 {
     const char *given = getenv("WATCH_SEED");
     unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)getpid();
-    others_seed = seed;
     printf("WATCH_SEED=%u\n", seed);
+    fflush(stdout);
     return seed;
 }
 
 /* Folders and files come, go and are renamed: who draws what is told has the tree, unless an overflow told
  * that it is to be looked at; and also then all is watched. */
-static void check_that_it_makes_the_tree(void)
+static void check_that_it_makes_the_tree(bool beside_others)
 {
     enum { ROUNDS = 12 };
     unsigned whole = 0, seed = begin_chance();
+    others_seed = beside_others ? seed : 0;
     watch(".", NAMES);
     for (unsigned round = 0; round < ROUNDS; round++) {
         change_and_look(seed + round, round % 2 ? 2000 : 40);
@@ -101,16 +84,13 @@ static void check_that_it_makes_the_tree(void)
 
 START_TEST(what_is_told_makes_the_tree)
 {
-    check_that_it_makes_the_tree();
+    check_that_it_makes_the_tree(false);
 }
 END_TEST
 
 START_TEST(it_does_so_beside_others)
 {
-    beside_others = true;
-    check_that_it_makes_the_tree();
-    for (size_t i = 0; i < N_ELEMENTS(others); i++)
-        watcher_free(others[i]);
+    check_that_it_makes_the_tree(true);
 }
 END_TEST
 

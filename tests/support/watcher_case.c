@@ -1,6 +1,7 @@
 /* Owns the folder that a test watches, and what it is watched by. */
 #include "tests/support/watcher_case.h"
 
+#include "tests/support/picture.h"
 #include "tests/support/scratch.h"
 
 #include <check.h>
@@ -11,6 +12,7 @@ struct path_root root;
 struct instance *instance;
 struct watcher *w;
 struct glob *excluded;
+static struct watcher *others[3];
 
 void watcher_set_up(void)
 {
@@ -25,8 +27,9 @@ void watcher_set_up(void)
 
 void watcher_tear_down(void)
 {
-    watcher_free(w);
-    w = NULL;
+    watcher_free(STEAL(w));
+    for (size_t i = 0; i < N_ELEMENTS(others); i++)
+        watcher_free(STEAL(others[i]));
     instance_free(instance);
     glob_free(excluded);
     close(root.fd);
@@ -51,4 +54,17 @@ void watch(const char *path, unsigned types)
     _cleanup_error_ struct error err = ERROR_INIT;
     w = try_to_watch(path, true, types, &err);
     ck_assert_msg(w != NULL, "%s", err.message);
+}
+
+void others_come_and_go(unsigned *seed)
+{
+    char path[64];
+    struct watcher **other = &others[(unsigned)rand_r(seed) % N_ELEMENTS(others)];
+    if (*other && rand_r(seed) % 4) {
+        watcher_read(*other);
+        return;
+    }
+    watcher_free(STEAL(*other));
+    picture_random_path(path, seed);
+    *other = try_to_watch(rand_r(seed) % 2 ? "." : path, true, USUAL, NULL);
 }

@@ -18,4 +18,8 @@ void watcher_tear_down(void);
 void watch(const char *path, unsigned types); /* w, with all below */
 struct watcher *try_to_watch(const char *path, bool recursive, unsigned types, struct error *err);
 
+/* Others of the instance, a few, that watch the same folders: one of them looks, ends or begins. They hold
+ * what they have not looked at. */
+void others_come_and_go(unsigned *seed);
+
 #endif

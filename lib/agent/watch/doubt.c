@@ -66,13 +66,6 @@ void doubt_missed(struct watcher *w, const struct folder *parent, const char *na
 
 enum outcome { SETTLED, WAITS, MORE_HAPPENED };
 
-static bool is_excluded(const struct watcher *w, const struct folder *parent, const char *name)
-{
-    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
-    folders_path(parent, name, &path);
-    return watcher_excludes(w, buffer_text(&path));
-}
-
 /* The folder that is to be there, or NULL. */
 static const struct folder *expected(const struct watcher *w, const struct folder *parent, const char *name)
 {
@@ -82,13 +75,15 @@ static const struct folder *expected(const struct watcher *w, const struct folde
 
 /* One that nobody knows, or that came from where this was told, is news. Everything else is not understood.
  */
-static void find_out(struct watcher *w, struct folder *parent, const char *name, int wd)
+static void find_out(struct watcher *w, struct folder *parent, const char *name, const char *path, int wd)
 {
     bool is_known = folders_find(w->folders, wd) && !watcher_moves(w, wd);
-    if (is_known || expected(w, parent, name))
+    if (is_known || expected(w, parent, name)) {
         w->lost = WHY_RACE;
-    else if (wd >= 0)
-        walk_news(w, parent, name);
+    } else if (wd >= 0) {
+        pending_add(w->pending, CHANGE_CREATE, CHANGE_FOLDER, path, clock_boottime_us());
+        walk_folder(w, parent, name, true, NULL);
+    }
 }
 
 static enum outcome settle_as_expected(struct watcher *w, struct folder *parent, const struct folder *folder)
@@ -101,12 +96,15 @@ static enum outcome settle_as_expected(struct watcher *w, struct folder *parent,
 /* That nothing is there may also mean that the path is another one by now. */
 static enum outcome settle(struct watcher *w, struct doubt *doubt, int64_t now_us)
 {
+    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
     struct folder *parent = folders_find(w->folders, doubt->parent);
-    if (!parent || is_excluded(w, parent, doubt->name))
+    if (parent)
+        folders_path(parent, doubt->name, &path);
+    if (!parent || watcher_excludes(w, buffer_text(&path)))
         return SETTLED;
     if (watcher_moves_above(w, parent) || doubt->due_us > now_us)
         return WAITS;
-    int wd = walk_look(w, parent, doubt->name);
+    int wd = walk_look(w, buffer_text(&path));
     const struct folder *folder = expected(w, parent, doubt->name);
     if (folder && folder->wd == wd)
         return settle_as_expected(w, parent, folder);
@@ -117,7 +115,7 @@ static enum outcome settle(struct watcher *w, struct doubt *doubt, int64_t now_u
         doubt->due_us = now_us + LATE_US;
         return WAITS;
     }
-    find_out(w, parent, doubt->name, wd);
+    find_out(w, parent, doubt->name, buffer_text(&path), wd);
     return SETTLED;
 }
 

@@ -71,14 +71,12 @@ void doubts_clear(struct doubts *doubts);
 int64_t doubts_due(const struct doubts *doubts); /* when they are to settle, whatever the kernel says */
 
 /* walk.c */
-/* The watch of the folder that has the name now; -1: there is none, or it cannot be watched. */
-int walk_look(struct watcher *w, const struct folder *parent, const char *name);
+/* The watch of the folder that is there now; -1: there is none, or it cannot be watched. */
+int walk_look(struct watcher *w, const char *path);
 /* Watches the folder of that name in parent, and all below where the watcher is recursive. told: what is in
  * it is news. err NULL: a folder that cannot be watched is told as an overflow; else only what is below one.
  */
 int walk_folder(struct watcher *w, struct folder *parent, const char *name, bool told, struct error *err);
-/* The same of one that nobody has told of, and that it is there. */
-void walk_news(struct watcher *w, struct folder *parent, const char *name);
 /* Everything once more, after changes were not seen. */
 void walk_again(struct watcher *w);
 /* After a folder that was told came to another path, from `was`: what the patterns excluded there is news,

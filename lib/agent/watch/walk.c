@@ -179,13 +179,6 @@ static void exclude(struct watcher *w, struct folder *parent, const char *name, 
         pending_add(w->pending, CHANGE_REMOVE, is_dir ? CHANGE_FOLDER : 0, path, clock_boottime_us());
 }
 
-static void tell_met(struct watcher *w, const struct folder *parent, const char *name, bool is_dir,
-                     const char *path)
-{
-    pending_add(w->pending, CHANGE_CREATE, is_dir ? CHANGE_FOLDER : 0, path, clock_boottime_us());
-    met_add(&w->met, parent->wd, name);
-}
-
 static void meet(struct watcher *w, struct folder *folder, const char *name, bool is_dir, bool told,
                  struct tasks *tasks)
 {
@@ -195,9 +188,11 @@ static void meet(struct watcher *w, struct folder *folder, const char *name, boo
         exclude(w, folder, name, is_dir, buffer_text(&path));
         return;
     }
-    if (told || (w->was && was_excluded(w, buffer_text(&path))))
-        tell_met(w, folder, name, is_dir, buffer_text(&path));
-    else if (!w->was)
+    told |= w->was && was_excluded(w, buffer_text(&path));
+    if (told)
+        pending_add(w->pending, CHANGE_CREATE, is_dir ? CHANGE_FOLDER : 0, buffer_text(&path),
+                    clock_boottime_us());
+    if (told || !w->was)
         met_add(&w->met, folder->wd, name);
     if (is_dir && w->recursive)
         add_task(tasks, folder, name);
@@ -305,6 +300,8 @@ int walk_folder(struct watcher *w, struct folder *parent, const char *name, bool
     struct tasks tasks = STAILQ_HEAD_INITIALIZER(tasks);
     struct task *task;
     w->is_limited = false;
+    if (told) /* what it meets under this name may not be what the kernel spoke of */
+        met_add(&w->met, parent->wd, name);
     int rc = walk_one(w, parent, name, told, &tasks, err);
     while ((task = STAILQ_FIRST(&tasks)) != NULL) {
         STAILQ_REMOVE_HEAD(&tasks, next);
@@ -327,19 +324,9 @@ void walk_renamed(struct watcher *w, struct folder *folder, const char *was)
     w->was = NULL;
 }
 
-void walk_news(struct watcher *w, struct folder *parent, const char *name)
+int walk_look(struct watcher *w, const char *path)
 {
-    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
-    folders_path(parent, name, &path);
-    tell_met(w, parent, name, true, buffer_text(&path));
-    walk_folder(w, parent, name, true, NULL);
-}
-
-int walk_look(struct watcher *w, const struct folder *parent, const char *name)
-{
-    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
-    folders_path(parent, name, &path);
-    _cleanup_close_ int fd = open_path(w, buffer_text(&path), O_RDONLY);
+    _cleanup_close_ int fd = open_path(w, path, O_RDONLY);
     int wd = fd < 0 ? -1 : add_watch(w, fd, w->mask);
     if (wd >= 0 && !folders_find(w->folders, wd)) /* nobody's: it is met by a walk, or not at all */
         inbox_unwatch(w->inbox, wd);
