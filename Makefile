@@ -154,7 +154,7 @@ LONG_TESTS = $(filter $(foreach name,stuck files_places finds_lines uv instance 
 SHARED_TESTS = $(LONG_TESTS) $(filter-out $(LONG_TESTS),tests/openapi_validate.sh $(PATIENT_TESTS) $(UNIT_TESTS) $(CONTRACT_TESTS) $(FUZZ_REPLAYS))
 # What a test program is run as besides root: the whole of exec, terminals and isolation without privileges too; greedy neighbours as one
 # user of the kernel's with the gateway, whom nothing else runs as.
-RUN_TESTS = $(filter-out $(PATIENT_TESTS),$(HTTP_TESTS)) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash %/test_escape %/test_watch,$(HTTP_TESTS))) $(addsuffix :61234,$(filter %/test_neighbours,$(HTTP_TESTS))))
+RUN_TESTS = $(filter-out $(PATIENT_TESTS),$(HTTP_TESTS)) $(if $(filter 0,$(shell id -u)),$(addsuffix :www-data,$(filter %/test_exec %/test_terminal %/test_isolation %/test_crash %/test_escape %/test_watch %/test_watch_ends,$(HTTP_TESTS))) $(addsuffix :61234,$(filter %/test_neighbours,$(HTTP_TESTS))))
 
 check: CHAOS_SECONDS ?= $(if $(SANITIZE),45,120)
 check: deps
