@@ -286,24 +286,15 @@ static off_t log_size(void)
 }
 
 /* What is too old for one step of the pruning goes in the steps right after: the next log has its room. */
-static bool is_pruned(const char *exec_id)
-{
-    struct exec_head head;
-    _cleanup_error_ struct error err = ERROR_INIT;
-    struct events_reader *reader = events_cache_get(live.house.events, live.ws, &err);
-    ck_assert_msg(reader != NULL, "%s", err.message);
-    return events_get_exec(reader, exec_id, &head, &err) < 0 && err.code == ERROR_NOT_FOUND;
-}
-
 START_TEST(test_prune_keeps_up)
 {
     static const char *const settings[] = { "WORKSPACE_EVENT_LOG_TTL=1", NULL };
     live_begin(NULL, settings);
     struct told told = { 0 };
     live_run("yes | head -c 60000000", NULL, &told);
-    for (int i = 0; i < 2000 && !is_pruned(told.head.id); i++)
+    for (int i = 0; i < 2000 && !live_is_pruned(told.head.id); i++)
         usleep(10000);
-    ck_assert(is_pruned(told.head.id));
+    ck_assert(live_is_pruned(told.head.id));
     off_t first = log_size();
     ck_assert_int_gt(first, 60000000);
     live_run("yes | head -c 60000000", NULL, &told);

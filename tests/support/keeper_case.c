@@ -74,3 +74,12 @@ json_t *live_request(const char *operation, json_t *in)
     return json_pack("{s:s, s:o, s:s, s:s}", "operation", operation, "in", in, "principal", "owner",
                      "request_id", "r");
 }
+
+bool live_is_pruned(const char *exec_id)
+{
+    struct exec_head head;
+    _cleanup_error_ struct error err = ERROR_INIT;
+    struct events_reader *reader = events_cache_get(live.house.events, live.ws, &err);
+    ck_assert_msg(reader != NULL, "%s", err.message);
+    return events_get_exec(reader, exec_id, &head, &err) < 0 && err.code == ERROR_NOT_FOUND;
+}

@@ -21,6 +21,7 @@ struct talk *
 live_connect(const char *id); /* another connection to a workspace's keeper; NULL: nobody listens */
 /* Runs a command to its final event; extra as talk_start has it. */
 void live_run(const char *command, json_t *extra, struct told *told);
+bool live_is_pruned(const char *exec_id); /* its log has gone */
 void live_wait_output(const char *id, struct told *told); /* until a command has written something */
 json_t *live_request(const char *operation, json_t *in);  /* as a worker would send it; in is stolen */
 
