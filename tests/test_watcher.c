@@ -228,6 +228,22 @@ START_TEST(what_is_watched_may_go)
 }
 END_TEST
 
+/* The kernel tells of each that it goes to the other's name, one after the other. */
+START_TEST(what_is_exchanged_is_there)
+{
+    sh("mkdir a d && touch a/f a/g d/in");
+    watch("a", NAMES);
+    ck_assert_int_eq(renameat2(AT_FDCWD, "a/f", AT_FDCWD, "a/g", RENAME_EXCHANGE), 0);
+    told();
+    ck_assert_ptr_nonnull(strstr(strstr(buffer_text(&lines), "remove a/g"), "create a/g"));
+    ck_assert_int_eq(renameat2(AT_FDCWD, "a/f", AT_FDCWD, "d", RENAME_EXCHANGE), 0);
+    told();
+    ck_assert_ptr_nonnull(strstr(strstr(buffer_text(&lines), "remove a/f"), "create a/f\ncreate a/f/in\n"));
+    sh("touch a/f/new && rm a/g");
+    expect("create a/f/new\nremove a/g\n");
+}
+END_TEST
+
 START_TEST(links_lead_nowhere_else)
 {
     _cleanup_error_ struct error err = ERROR_INIT;
@@ -401,6 +417,7 @@ int main(void)
                                    one_folder_alone_may_be_watched,
                                    a_file_is_watched_also_when_another_takes_its_place,
                                    what_is_watched_may_go,
+                                   what_is_exchanged_is_there,
                                    links_lead_nowhere_else,
                                    a_walk_that_nobody_waits_for_ends,
                                    names_are_bytes,

@@ -13,6 +13,8 @@ struct doubt {
     int parent;     /* its watch: the folder may go meanwhile */
     int64_t due_us; /* it is looked at once more, or 0 */
     bool is_missed; /* something is to be there, unless an event says that it is not */
+    bool is_left;   /* what had the name went elsewhere, and that was told */
+    bool was_tree;  /* it was a folder that is followed */
     char name[];
 };
 
@@ -37,18 +39,19 @@ void doubts_clear(struct doubts *d)
     d->count = 0;
 }
 
-static void add(struct watcher *w, const struct folder *parent, const char *name, bool is_missed)
+static void add(struct watcher *w, const struct folder *parent, const char *name, struct doubt what)
 {
     struct doubts *d = &w->doubts;
     size_t length = strlen(name) + 1;
-    if (!parent || !w->recursive)
+    if (!parent || (!w->recursive && !what.is_left))
         return;
     if (d->count >= DOUBTS_MOST) {
         w->lost = WHY_RACE;
         return;
     }
     struct doubt *doubt = xmalloc(sizeof *doubt + length);
-    *doubt = (struct doubt){ .parent = parent->wd, .is_missed = is_missed };
+    *doubt = what;
+    doubt->parent = parent->wd;
     memcpy(doubt->name, name, length);
     push(&d->newest, doubt);
     d->count++;
@@ -56,12 +59,18 @@ static void add(struct watcher *w, const struct folder *parent, const char *name
 
 void doubt_name(struct watcher *w, const struct folder *parent, const char *name)
 {
-    add(w, parent, name, false);
+    add(w, parent, name, (struct doubt){ 0 });
 }
 
 void doubt_missed(struct watcher *w, const struct folder *parent, const char *name)
 {
-    add(w, parent, name, true);
+    add(w, parent, name, (struct doubt){ .is_missed = true });
+}
+
+void doubt_left(struct watcher *w, const struct folder *parent, const char *name, bool was_tree)
+{
+    met_add(&w->left, parent->wd, name);
+    add(w, parent, name, (struct doubt){ .is_left = true, .was_tree = was_tree });
 }
 
 enum outcome { SETTLED, WAITS, MORE_HAPPENED };
@@ -86,6 +95,31 @@ static void find_out(struct watcher *w, struct folder *parent, const char *name,
     }
 }
 
+/* Two names may be exchanged: each is told to go, and of one not that it is there again. Whose trees lie
+ * where then cannot be said in moves. */
+static enum outcome settle_left(struct watcher *w, const struct folder *parent, const struct doubt *doubt,
+                                const char *path)
+{
+    const char *name = doubt->name;
+    bool is_folder;
+    if (!met_has(&w->left, parent->wd, name))
+        return SETTLED;
+    bool is_there = walk_finds(w, parent, name, &is_folder);
+    watcher_fill(w);
+    if (w->raw.length > 0)
+        return MORE_HAPPENED;
+    met_take(&w->left, parent->wd, name);
+    if (!is_there)
+        return SETTLED;
+    if (doubt->was_tree || (is_folder && w->recursive)) {
+        w->lost = WHY_RACE;
+        return SETTLED;
+    }
+    pending_add(w->pending, CHANGE_CREATE, is_folder ? CHANGE_FOLDER : 0, path, clock_boottime_us());
+    met_add(&w->met, parent->wd, name);
+    return SETTLED;
+}
+
 static enum outcome settle_as_expected(struct watcher *w, struct folder *parent, const struct folder *folder)
 {
     if (folder->untold)
@@ -104,6 +138,8 @@ static enum outcome settle(struct watcher *w, struct doubt *doubt, int64_t now_u
         return SETTLED;
     if (watcher_moves_above(w, parent) || doubt->due_us > now_us)
         return WAITS;
+    if (doubt->is_left)
+        return settle_left(w, parent, doubt, buffer_text(&path));
     int wd = walk_look(w, buffer_text(&path));
     const struct folder *folder = expected(w, parent, doubt->name);
     if (folder && folder->wd == wd)

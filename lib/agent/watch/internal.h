@@ -49,6 +49,7 @@ struct watcher {
     struct buffer raw;             /* what the kernel said and is not looked at yet */
     const char *ahead, *ahead_end; /* of what is being looked at: the events that follow */
     struct buffer path;
+    struct met left; /* names that were told to have gone elsewhere, and to nothing since */
     struct met met;
     struct doubts doubts;
     struct transit transits[WATCHER_TRANSITS];
@@ -64,6 +65,8 @@ struct watcher {
 void doubt_name(struct watcher *w, const struct folder *parent, const char *name);
 /* A walk found none where there is to be one. */
 void doubt_missed(struct watcher *w, const struct folder *parent, const char *name);
+/* Something went from it, which was told; was_tree: a folder that is followed. */
+void doubt_left(struct watcher *w, const struct folder *parent, const char *name, bool was_tree);
 /* When the kernel's queue is empty. False: it is not any more, and doubts stay. What is wrong is to be found
  * again (watcher.lost). */
 bool doubts_settle(struct watcher *w);
@@ -71,6 +74,7 @@ void doubts_clear(struct doubts *doubts);
 int64_t doubts_due(const struct doubts *doubts); /* when they are to settle, whatever the kernel says */
 
 /* walk.c */
+bool walk_finds(const struct watcher *w, const struct folder *parent, const char *name, bool *ret_is_folder);
 /* The watch of the folder that is there now; -1: there is none, or it cannot be watched. */
 int walk_look(struct watcher *w, const char *path);
 /* Watches the folder of that name in parent, and all below where the watcher is recursive. told: what is in

@@ -333,6 +333,17 @@ int walk_look(struct watcher *w, const char *path)
     return wd;
 }
 
+bool walk_finds(const struct watcher *w, const struct folder *parent, const char *name, bool *ret_is_folder)
+{
+    struct stat stat;
+    _cleanup_buffer_ struct buffer path = BUFFER_INIT;
+    folders_path(parent, ".", &path);
+    _cleanup_close_ int fd = open_path(w, buffer_text(&path), O_PATH);
+    bool is_there = fd >= 0 && fstatat(fd, name, &stat, AT_SYMLINK_NOFOLLOW) == 0;
+    *ret_is_folder = is_there && S_ISDIR(stat.st_mode);
+    return is_there;
+}
+
 void walk_again(struct watcher *w)
 {
     _cleanup_free_ char *path = xstrdup(w->top->name); /* another one may be there */

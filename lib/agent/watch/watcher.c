@@ -100,6 +100,7 @@ void watcher_free(struct watcher *w)
     pending_free(w->pending);
     inbox_free(w->inbox);
     met_clear(&w->met);
+    met_clear(&w->left);
     doubts_clear(&w->doubts);
     buffer_free(&w->raw);
     buffer_free(&w->path);
@@ -230,6 +231,7 @@ static bool is_followed(const struct watcher *w, const struct named *n)
 
 static void on_create(struct watcher *w, const struct named *n)
 {
+    met_take(&w->left, n->folder->wd, n->name);
     if (met_has(&w->met, n->folder->wd, n->name))
         return;
     pending_add(w->pending, CHANGE_CREATE, n->flags, n->path, n->now_us);
@@ -256,6 +258,7 @@ static void on_moved_to(struct watcher *w, const struct named *n)
     bool known = !folder && met_has(&w->met, n->folder->wd, n->name);
     if (folder) /* it is there with what is told to be in it, or about to be */
         met_take(&w->met, n->folder->wd, n->name);
+    met_take(&w->left, n->folder->wd, n->name);
     bool is_pair = pending_to(w->pending, n->flags, n->path, n->cookie, known, n->now_us);
     if (folder)
         arrive(w, n, folder, is_pair);
@@ -277,6 +280,7 @@ static void on_delete(struct watcher *w, const struct named *n)
 /* What has the name now may not be what left it then: that comes, or stays, as something else. */
 static void on_moved_from(struct watcher *w, const struct named *n)
 {
+    doubt_left(w, n->folder, n->name, is_followed(w, n));
     if (met_has(&w->met, n->folder->wd, n->name)) {
         on_delete(w, n);
         return;
@@ -398,6 +402,7 @@ static void find_again(struct watcher *w)
     enum change_why why = w->lost;
     w->lost = WHY_NONE;
     doubts_clear(&w->doubts);
+    met_clear(&w->left);
     walk_above(w, NULL);
     walk_again(w);
     pending_tell(w->pending, CHANGE_OVERFLOW, why, w->base, clock_boottime_us());
@@ -414,6 +419,8 @@ static bool settle(struct watcher *w)
         return true;
     if (!w->lost && !doubts_settle(w))
         return false;
+    if (w->doubts.count == 0)
+        met_clear(&w->left);
     if (w->lost)
         find_again(w);
     return w->raw.length == 0;
