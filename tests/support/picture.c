@@ -248,13 +248,21 @@ static void move(const char *path, const char *other)
     rename(path, other);
 }
 
+static void exchange(const char *path, const char *other)
+{
+    renameat2(AT_FDCWD, path, AT_FDCWD, other, RENAME_EXCHANGE);
+}
+
+/* The last one rarely, since an overflow tells of most of them. */
 void picture_change_something(unsigned *seed)
 {
+    enum { RARELY = 8 };
     static void (*const changes[])(const char *, const char *) = { make_folder,   make_folder, make_folder,
                                                                    make_file,     make_file,   remove_file,
-                                                                   remove_folder, move };
+                                                                   remove_folder, move,        exchange };
     char one[64], other[64];
     picture_random_path(one, seed);
     picture_random_path(other, seed);
-    changes[(unsigned)rand_r(seed) % N_ELEMENTS(changes)](one, other);
+    unsigned which = (unsigned)rand_r(seed) % (RARELY * N_ELEMENTS(changes));
+    changes[which < N_ELEMENTS(changes) ? which : which % (N_ELEMENTS(changes) - 1)](one, other);
 }

@@ -97,21 +97,25 @@ static void find_out(struct watcher *w, struct folder *parent, const char *name,
 
 /* Two names may be exchanged: each is told to go, and of one not that it is there again. Whose trees lie
  * where then cannot be said in moves. */
-static enum outcome settle_left(struct watcher *w, const struct folder *parent, const struct doubt *doubt,
-                                const char *path)
+static enum outcome settle_left(struct watcher *w, const struct folder *parent, struct doubt *doubt,
+                                const char *path, int64_t now_us)
 {
     const char *name = doubt->name;
     bool is_folder;
     if (!met_has(&w->left, parent->wd, name))
         return SETTLED;
-    bool is_there = walk_finds(w, parent, name, &is_folder);
+    int is_there = walk_finds(w, parent, name, &is_folder);
     watcher_fill(w);
     if (w->raw.length > 0)
         return MORE_HAPPENED;
+    if (is_there < 0 && !doubt->due_us) {
+        doubt->due_us = now_us + LATE_US;
+        return WAITS;
+    }
     met_take(&w->left, parent->wd, name);
-    if (!is_there)
+    if (is_there == 0)
         return SETTLED;
-    if (doubt->was_tree || (is_folder && w->recursive)) {
+    if (is_there < 0 || doubt->was_tree || (is_folder && w->recursive)) {
         w->lost = WHY_RACE;
         return SETTLED;
     }
@@ -139,7 +143,7 @@ static enum outcome settle(struct watcher *w, struct doubt *doubt, int64_t now_u
     if (watcher_moves_above(w, parent) || doubt->due_us > now_us)
         return WAITS;
     if (doubt->is_left)
-        return settle_left(w, parent, doubt, buffer_text(&path));
+        return settle_left(w, parent, doubt, buffer_text(&path), now_us);
     int wd = walk_look(w, buffer_text(&path));
     const struct folder *folder = expected(w, parent, doubt->name);
     if (folder && folder->wd == wd)

@@ -6,6 +6,8 @@
 #include "lib/agent/watch/folders.h"
 #include "lib/agent/watch/watcher.h"
 
+#include <limits.h>
+
 #define WATCHER_TRANSITS 32
 
 /* Names in watched folders that a walk has met: who is told knows of them, or is about to look for himself,
@@ -24,6 +26,16 @@ struct transit {
     uint32_t cookie; /* 0 = none */
     int wd;
     int64_t due_us;
+};
+
+/* Two renames of which the second one undoes the first, as the kernel tells an exchange (RENAME_EXCHANGE). */
+struct exchange {
+    enum { EXCHANGE_NONE, EXCHANGE_FROM, EXCHANGE_TO, EXCHANGE_BACK } stage;
+    uint32_t cookie;
+    int from, to;    /* the folders' watches */
+    bool is_tree[2]; /* what went from each: a folder that is followed */
+    bool was_tree;   /* the second one had the name before the first one took it */
+    char from_name[NAME_MAX + 1], to_name[NAME_MAX + 1];
 };
 
 /* Names of folders of which a walk and the kernel may say different things. */
@@ -49,6 +61,7 @@ struct watcher {
     struct buffer raw;             /* what the kernel said and is not looked at yet */
     const char *ahead, *ahead_end; /* of what is being looked at: the events that follow */
     struct buffer path;
+    struct exchange exchange;
     struct met left; /* names that were told to have gone elsewhere, and to nothing since */
     struct met met;
     struct doubts doubts;
@@ -74,7 +87,8 @@ void doubts_clear(struct doubts *doubts);
 int64_t doubts_due(const struct doubts *doubts); /* when they are to settle, whatever the kernel says */
 
 /* walk.c */
-bool walk_finds(const struct watcher *w, const struct folder *parent, const char *name, bool *ret_is_folder);
+/* Whether anything has the name now; -1: the path to it leads elsewhere. */
+int walk_finds(struct watcher *w, const struct folder *parent, const char *name, bool *ret_is_folder);
 /* The watch of the folder that is there now; -1: there is none, or it cannot be watched. */
 int walk_look(struct watcher *w, const char *path);
 /* Watches the folder of that name in parent, and all below where the watcher is recursive. told: what is in

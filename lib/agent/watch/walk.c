@@ -333,13 +333,18 @@ int walk_look(struct watcher *w, const char *path)
     return wd;
 }
 
-bool walk_finds(const struct watcher *w, const struct folder *parent, const char *name, bool *ret_is_folder)
+int walk_finds(struct watcher *w, const struct folder *parent, const char *name, bool *ret_is_folder)
 {
     struct stat stat;
     _cleanup_buffer_ struct buffer path = BUFFER_INIT;
     folders_path(parent, ".", &path);
-    _cleanup_close_ int fd = open_path(w, buffer_text(&path), O_PATH);
-    bool is_there = fd >= 0 && fstatat(fd, name, &stat, AT_SYMLINK_NOFOLLOW) == 0;
+    _cleanup_close_ int fd = open_path(w, buffer_text(&path), O_RDONLY);
+    int wd = fd < 0 ? -1 : add_watch(w, fd, w->mask);
+    if (wd >= 0 && !folders_find(w->folders, wd))
+        inbox_unwatch(w->inbox, wd);
+    if (wd != parent->wd)
+        return -1;
+    bool is_there = fstatat(fd, name, &stat, AT_SYMLINK_NOFOLLOW) == 0;
     *ret_is_folder = is_there && S_ISDIR(stat.st_mode);
     return is_there;
 }

@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/inotify.h>
 
 #define ROUNDS   4
@@ -229,6 +230,35 @@ static bool is_followed(const struct watcher *w, const struct named *n)
     return n->flags & CHANGE_FOLDER && w->recursive;
 }
 
+static void exchange_from(struct watcher *w, const struct named *n)
+{
+    struct exchange *e = &w->exchange;
+    bool is_back = e->stage == EXCHANGE_TO && e->to == n->folder->wd && !strcmp(e->to_name, n->name);
+    e->stage = is_back ? EXCHANGE_BACK : EXCHANGE_FROM;
+    e->cookie = n->cookie;
+    e->is_tree[is_back] = is_followed(w, n);
+    if (is_back)
+        return;
+    e->from = n->folder->wd;
+    snprintf(e->from_name, sizeof e->from_name, "%s", n->name);
+}
+
+/* Moves cannot say where trees are after one: who is told drops what a name had before. There and back again
+ * is none. */
+static void exchange_to(struct watcher *w, const struct named *n)
+{
+    struct exchange *e = &w->exchange;
+    bool is_next = e->cookie == n->cookie;
+    bool ends =
+        is_next && e->stage == EXCHANGE_BACK && e->from == n->folder->wd && !strcmp(e->from_name, n->name);
+    if (ends && (e->is_tree[0] != e->is_tree[1] || (e->is_tree[0] && e->was_tree)))
+        w->lost = WHY_RACE;
+    e->stage = is_next && e->stage == EXCHANGE_FROM ? EXCHANGE_TO : EXCHANGE_NONE;
+    e->to = n->folder->wd;
+    e->was_tree = folders_child(w->folders, n->folder, n->name) != NULL;
+    snprintf(e->to_name, sizeof e->to_name, "%s", n->name);
+}
+
 static void on_create(struct watcher *w, const struct named *n)
 {
     met_take(&w->left, n->folder->wd, n->name);
@@ -258,6 +288,7 @@ static void on_moved_to(struct watcher *w, const struct named *n)
     bool known = !folder && met_has(&w->met, n->folder->wd, n->name);
     if (folder) /* it is there with what is told to be in it, or about to be */
         met_take(&w->met, n->folder->wd, n->name);
+    exchange_to(w, n);
     met_take(&w->left, n->folder->wd, n->name);
     bool is_pair = pending_to(w->pending, n->flags, n->path, n->cookie, known, n->now_us);
     if (folder)
@@ -280,6 +311,7 @@ static void on_delete(struct watcher *w, const struct named *n)
 /* What has the name now may not be what left it then: that comes, or stays, as something else. */
 static void on_moved_from(struct watcher *w, const struct named *n)
 {
+    exchange_from(w, n);
     doubt_left(w, n->folder, n->name, is_followed(w, n));
     if (met_has(&w->met, n->folder->wd, n->name)) {
         on_delete(w, n);
