@@ -57,7 +57,7 @@ static size_t words_of(const struct varying_line *line, struct word words[static
 
 static bool is_same(const struct word *a, const struct word *b)
 {
-    return a->length == b->length && memcmp(a->begin, b->begin, a->length) == 0;
+    return a->length == b->length && (a->length == 0 || memcmp(a->begin, b->begin, a->length) == 0);
 }
 
 /* How many words most lines have, told from lines with a step between them. */
